@@ -1,0 +1,55 @@
+# Recipes of the project. `just` itself comes with the dev extra (rust-just); `.venv/bin` is on PATH here.
+set shell := ["bash", "-euo", "pipefail", "-c"]
+export PATH := justfile_directory() / ".venv/bin" + ":" + env_var("PATH")
+
+_default:
+    @just --list --unsorted
+
+# create .venv and install everything a developer needs
+setup:
+    python3 -m venv .venv
+    .venv/bin/pip install --quiet --editable '.[dev,docs]'
+
+# format the code
+fmt:
+    ruff format .
+    ruff check --fix .
+
+# style and formatting, nothing changed
+lint:
+    ruff check .
+    ruff format --check .
+
+# static types, strict
+types:
+    mypy
+
+# the fast suite, branch coverage gate included (under 3 minutes on 2 cores)
+test:
+    coverage erase
+    coverage run -m pytest -n 2 -m "not deep"
+    coverage combine --quiet
+    coverage report --fail-under=95 --include='statemachines/*,localagent/protocol/*,localagent/core/*'
+
+# the deep profile: long campaigns, all slices, all mutants
+deep:
+    LOCALAGENT_HYPOTHESIS=deep pytest -n 2 -m "deep or not deep" --timeout=3600
+
+# performance, as ratios in one run
+bench:
+    python tests/bench.py
+
+# explore the joint machines and print the counts
+explore *ARGS:
+    python -m statemachines.explore {{ARGS}}
+
+# write DOT, SVG and the generated pages anew
+diagrams:
+    python diagrams/render.py
+
+# build the documentation site (docs/_build/html)
+docs: diagrams
+    sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+# everything CI runs
+check: lint types test

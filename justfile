@@ -41,7 +41,7 @@ bench:
 
 # explore the joint machines and print the counts
 explore *ARGS:
-    python -m statemachines.explore {{ARGS}}
+    localagent explore {{ARGS}}
 
 # write DOT, SVG and the generated pages anew
 diagrams:

@@ -106,7 +106,7 @@ WORKER_FREE = _states("session worker free", "busy", "SESS-06", operation=(opera
 NO_RUN = _states("no run", "busy", "SESS-07 TURN-14", run=run.OVER)
 NO_WORK = _states("no work", "busy", "TURN-14 TURN-15", operation=(operation.OperationState.IDLE,), run=run.OVER)
 ATTACHED = _states("attached", "session_missing", "HIST-06 TURN-12 SEL-55", attachment=attachment.HELD)
-RUN_ACTIVE = _states("run active", "stale_run", "TURN-23", run=run.ACTIVE)
+RUN_ACTIVE = _states("run active", "stale_run", "TURN-23", run=run.ANSWERABLE)
 PENDING_APPROVAL = _states(
     "approval pending", "stale_approval", "APPR-04", approval=(approval.ApprovalState.REQUESTED,)
 )

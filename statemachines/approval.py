@@ -50,7 +50,7 @@ APPROVAL = MachineSpec(
     theory=__doc__ or "",
     rows=(
         row(S.NONE, I.WORKER_ASK, S.REQUESTED, Emit.APPROVAL_REQUESTED, by="EVT-36 BOUND-26"),
-        *stay((S.REQUESTED, *_SETTLED), I.WORKER_ASK, by="EVT-37 APPR-03"),
+        *stay((S.REQUESTED, S.ALLOWED, S.DENIED, S.EXPIRED), I.WORKER_ASK, by="EVT-37 APPR-03"),
         row(
             S.REQUESTED,
             I.RECV_ALLOW,

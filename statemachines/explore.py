@@ -31,12 +31,14 @@ TALK: Final = ("channel", "approval:a", "message:m", "activity:t", "card:t", "cl
 
 SLICES: Final[Mapping[str, tuple[str, ...]]] = {
     "lifecycle": LIFECYCLE,
-    "talk": (*LIFECYCLE, *TALK),
+    "asks": (*LIFECYCLE, "channel", "approval:a", "client_call:c"),
+    "segments": (*LIFECYCLE, "channel", "message:m", "activity:t", "card:t"),
     "two approvals": (*LIFECYCLE, "channel", "approval:a", "approval:b"),
     "snapshots": (*LIFECYCLE, "history", "catalog"),
     "scans": (*LIFECYCLE, "list", "discover"),
+    "talk": (*LIFECYCLE, *TALK),
 }
-"""Name -> the instances explored together."""
+"""Name -> the instances explored together. ``talk``, the product of two others, is for the deep profile."""
 
 _SUBJECT: Final = -1
 Compiled_Row = tuple[int, tuple[Emit, ...], tuple[tuple[int, int], ...], int]
@@ -77,7 +79,16 @@ class Step:
     choice: Choice
 
 
+def count(step: Step, wanted: frozenset[Emit]) -> int:
+    """How many of ``wanted`` a step emits."""
+    return sum(emit in wanted for emit in step.emits)
+
+
 Always = tuple[str, Callable[[Step], bool]]
+"""A property of every transition: its name in plain words, and its judge."""
+
+Goal = tuple[str, frozenset[str], Callable[[State], bool], Callable[[State], bool]]
+"""What must stay reachable: its name, whose choices may be used, where it is owed, and what is then to be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +310,7 @@ class Report:
     faults: list[str] = field(default_factory=list)
 
 
-def explore(model: Model, always: Iterable[Judges] = (), *, most: int = 1) -> Report:
+def explore(model: Model, always: Iterable[Judges] = (), goals: Iterable[Goal] = (), *, most: int = 1) -> Report:
     """Visit every reachable state once; judge every transition; then ask what can be reached from where.
 
     Stops after ``most`` faults. Each fault ends with the shortest trace of choices that leads to it.
@@ -342,8 +353,14 @@ def explore(model: Model, always: Iterable[Judges] = (), *, most: int = 1) -> Re
         for i in range(len(model.instances))
         for code in {state[i] for state in order}
     }
-    report.faults += _stuck(model, came, order, edges)
+    report.faults += _stuck(model, goals, came, order, edges)
     return report
+
+
+def _trace_to(model: Model, came: dict[State, tuple[State, Choice] | None], state: State) -> str:
+    step = came[state]
+    before = f"{_trace(model, came, *step)}\n" if step else ""
+    return f"{before}  in    {model.show(state)}"
 
 
 def _trace(model: Model, came: dict[State, tuple[State, Choice] | None], state: State, last: Choice) -> str:
@@ -355,12 +372,14 @@ def _trace(model: Model, came: dict[State, tuple[State, Choice] | None], state: 
 
 
 def _stuck(
-    model: Model, came: dict[State, tuple[State, Choice] | None], order: list[State], edges: list[tuple[int, int, str]]
+    model: Model,
+    goals: Iterable[Goal],
+    came: dict[State, tuple[State, Choice] | None],
+    order: list[State],
+    edges: list[tuple[int, int, str]],
 ) -> Iterator[str]:
-    """Never stuck: goals that must stay reachable without the client, and by workers alone."""
-    from statemachines.properties import goals  # the properties build on this module
-
-    for name, by, applies, reached in goals(model):
+    """Never stuck: one backward pass over the stored transitions for each goal."""
+    for name, by, owed, reached in goals:
         into: list[list[int]] = [[] for _ in order]
         for source, dest, who in edges:
             if who in by:
@@ -372,9 +391,6 @@ def _stuck(
                 if source not in good:
                     good.add(source)
                     todo.append(source)
-        for i, state in enumerate(order):
-            if applies(state) and i not in good:
-                step = came[state]
-                path = _trace(model, came, step[0], step[1]) if step else ""
-                yield f"stuck: {name}\n{path}\n  in    {model.show(state)}"
-                break
+        stuck = next((i for i, state in enumerate(order) if owed(state) and i not in good), None)
+        if stuck is not None:
+            yield f"stuck: {name}\n{_trace_to(model, came, order[stuck])}"

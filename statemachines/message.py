@@ -55,8 +55,5 @@ MESSAGE = MachineSpec(
         *rows(_OPEN, I.WORKER_LAST_PART, S.RECONCILED, Emit.MESSAGE_RECONCILE, by="EVT-22 EVT-24"),
         *rows((S.STREAMING, S.RECONCILING), I.JOINT_RUN_ENDED, S.ABANDONED, by="FLOW-10 EVT-47"),
         *stay((S.NONE, S.RECONCILED), I.JOINT_RUN_ENDED, by="EVT-24 FLOW-33"),
-        *stay((S.ABANDONED,), I.WORKER_DELTA, by="EVT-04"),
-        *stay((S.ABANDONED,), I.WORKER_PART, by="EVT-45"),
-        *stay((S.ABANDONED,), I.WORKER_LAST_PART, by="EVT-45"),
     ),
 )

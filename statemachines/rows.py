@@ -13,8 +13,8 @@ all that matters. Names say where an input comes from:
 
 For the ``WORKER_``, ``TIMER_``, ``OUTPUT_`` and ``EOF_`` inputs a machine's table is total: what is late or out of
 place is a row to itself that emits nothing, so a broken worker cannot reach the wire. ``RECV_`` inputs have rows
-exactly where admission can fire them, ``JOINT_`` inputs where a coupling can send them; ``check`` and ``explore``
-prove both.
+exactly where admission can fire them, ``JOINT_`` inputs and those that come through a gate (``joint.CARRIED``) where
+they can arrive; ``check`` and ``explore`` prove it.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ Snapshots influence no other machine: no coupling leads out of them.
 
 from enum import Enum, unique
 
-from statemachines.rows import MachineSpec, rows, stay
+from statemachines.rows import MachineSpec, Row, rows, stay
 
 
 @unique
@@ -47,7 +47,7 @@ _PAGES = (I.WORKER_PAGE, I.WORKER_LAST_PAGE, I.WORKER_CHANGED)
 _FRESH = (I.WORKER_FRESH_PAGE, I.WORKER_FRESH_LAST)
 
 _ROWS = (
-    *rows(S, I.WORKER_REVISED, S.PAGING, by="HIST-44 HIST-47 HIST-48"),
+    *rows(GONE, I.WORKER_REVISED, S.PAGING, by="HIST-44 HIST-47 HIST-48"),
     *rows(S, I.WORKER_FRESH_PAGE, S.PAGING, by="LIST-61 CAT-49 EXT-DISC-46"),
     *rows(S, I.WORKER_FRESH_LAST, S.COMPLETE, by="LIST-61 CAT-49 EXT-DISC-72"),
     *stay(CURRENT, I.WORKER_PAGE, by="HIST-04 LIST-56 CAT-45"),
@@ -63,7 +63,11 @@ _ROWS = (
 )
 
 
-def _spec(name: str, title: str, *inputs: SnapshotInput) -> MachineSpec:
+_REPLACED = rows(CURRENT, I.WORKER_REVISED, S.PAGING, by="EXT-REFRESH-45 CAT-49")
+"""A refresh may report its revision late, over a newer snapshot; a history is always stale before it is revised."""
+
+
+def _spec(name: str, title: str, *inputs: SnapshotInput, more: tuple[Row, ...] = ()) -> MachineSpec:
     return MachineSpec(
         name=name,
         title=title,
@@ -72,12 +76,14 @@ def _spec(name: str, title: str, *inputs: SnapshotInput) -> MachineSpec:
         initial=S.NONE,
         finals=frozenset(),
         theory=__doc__ or "",
-        rows=tuple(each for each in _ROWS if each.input in inputs),
+        rows=(*(each for each in _ROWS if each.input in inputs), *more),
     )
 
 
 HISTORY = _spec("history", "History snapshot", I.WORKER_REVISED, *_PAGES, I.JOINT_STALE)
 LIST = _spec("list", "Listing snapshot", *_FRESH, *_PAGES, I.WORKER_DROPPED, I.JOINT_STALE)
 DISCOVER = _spec("discover", "Discovery scan", *_FRESH, *_PAGES, I.WORKER_DROPPED, I.JOINT_STALE)
-CATALOG = _spec("catalog", "Catalog snapshot", I.WORKER_REVISED, *_FRESH, *_PAGES, I.WORKER_DROPPED, I.JOINT_STALE)
+CATALOG = _spec(
+    "catalog", "Catalog snapshot", I.WORKER_REVISED, *_FRESH, *_PAGES, I.WORKER_DROPPED, I.JOINT_STALE, more=_REPLACED
+)
 SNAPSHOTS = (HISTORY, LIST, DISCOVER, CATALOG)

@@ -214,9 +214,16 @@ METHODS: Final[Mapping[str, Admission]] = {each.method: each for each in _LIST}
 BEGINS_RUN: Final = RI.RECV_TURN_START
 """The input that begins a new run: what lives as long as a run (``Scope.RUN``) is then made anew."""
 
+STARTUP_ON = _states("startup on", "", "BOUND-34", connection=(C.STARTING,))
+RUN_ON = _states("run on", "", "BOUND-35", run=run.ACTIVE)
+JOBS: Final[Mapping[str, Check]] = {"startup": STARTUP_ON, "session": OPERATING, "turn": RUN_ON}
+"""Kind of worker -> while its job is not over; what a worker says later is ``WORKER_LATE``."""
+
 RUN_OVER = _states("no run left", "", "FLOW-19 FLOW-20", run=run.OVER)
 DRAINING = _states("draining", "", "FLOW-20", output=(output.OutputState.DRAINING,))
 OUTPUT_ENDED = _states("output ended", "", "FLOW-30", output=output.ENDED)
+CLOSED = _states("closed", "", "FLOW-20", connection=(C.CLOSED,))
+PUMPING = _states("the pipe took everything so far", "", "D49", output=(output.OutputState.OPEN,))
 QUEUE_EMPTY = _fact("queue empty", "", "FLOW-18")
 SETTLED = _states(
     "segments and cards settled", "", "EVT-47 TC-179",

@@ -7,13 +7,13 @@ without an end only ``cancelled``, ``interrupted`` or ``unknown`` can be said. T
 gate: it takes the snapshot by its outcome and lets through what agrees. Revisions and contents are data.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Scope, row, stay
+from statemachines.rows import Emit, MachineSpec, Name, Scope, row, stay
 
 
 @unique
-class ActivityState(Enum):
+class ActivityState(Name):
     """States of an activity."""
 
     NONE = "none"
@@ -23,7 +23,7 @@ class ActivityState(Enum):
 
 
 @unique
-class ActivityInput(Enum):
+class ActivityInput(Name):
     """Inputs of an activity."""
 
     WORKER_STARTED = "started"
@@ -72,7 +72,7 @@ ACTIVITY = MachineSpec(
 
 
 @unique
-class CardState(Enum):
+class CardState(Name):
     """States of a live card."""
 
     ABSENT = "absent"
@@ -81,7 +81,7 @@ class CardState(Enum):
 
 
 @unique
-class CardInput(Enum):
+class CardInput(Name):
     """Inputs of a live card; both come through its activity."""
 
     JOINT_RUNNING = "running snapshot"

@@ -6,13 +6,13 @@ pending at once; answers carry an identity, so each approval is a machine of its
 ``requested`` is refused by admission with ``stale_approval`` and never reaches this table.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Scope, row, stay
+from statemachines.rows import Emit, MachineSpec, Name, Scope, row, stay
 
 
 @unique
-class ApprovalState(Enum):
+class ApprovalState(Name):
     """States of an approval."""
 
     NONE = "none"
@@ -24,7 +24,7 @@ class ApprovalState(Enum):
 
 
 @unique
-class ApprovalInput(Enum):
+class ApprovalInput(Name):
     """Inputs of an approval."""
 
     RECV_ALLOW = "answer, allow true"

@@ -11,13 +11,13 @@ so whichever way that worker ends nobody's lease outlives the child. A teardown 
 leaves its leases to the kernel, which frees them with the process.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, row, rows, stay
+from statemachines.rows import Emit, MachineSpec, Name, row, rows, stay
 
 
 @unique
-class AttachmentState(Enum):
+class AttachmentState(Name):
     """States of the attachment."""
 
     NONE = "none"
@@ -28,7 +28,7 @@ class AttachmentState(Enum):
 
 
 @unique
-class AttachmentInput(Enum):
+class AttachmentInput(Name):
     """Inputs of the attachment; all come from other machines."""
 
     JOINT_ATTACHED_LAZY = "attached, nothing stored"

@@ -6,13 +6,13 @@ result passes (``given up``). It models the wait, not the contents: what is queu
 in the core.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import MachineSpec, Scope, row, stay
+from statemachines.rows import MachineSpec, Name, Scope, row, stay
 
 
 @unique
-class ChannelState(Enum):
+class ChannelState(Name):
     """States of the worker channel."""
 
     ROOM = "room"
@@ -21,7 +21,7 @@ class ChannelState(Enum):
 
 
 @unique
-class ChannelInput(Enum):
+class ChannelInput(Name):
     """Inputs of the worker channel."""
 
     WORKER_WAITS = "critical event finds no place"

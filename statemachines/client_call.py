@@ -6,13 +6,13 @@ later result is refused by admission with ``stale_client_tool_call``. The sixtee
 are data.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Row, Scope, row, stay
+from statemachines.rows import Emit, MachineSpec, Name, Row, Scope, row, stay
 
 
 @unique
-class ClientCallState(Enum):
+class ClientCallState(Name):
     """States of a client tool call."""
 
     NONE = "none"
@@ -23,7 +23,7 @@ class ClientCallState(Enum):
 
 
 @unique
-class ClientCallInput(Enum):
+class ClientCallInput(Name):
     """Inputs of a client tool call. Each way to end it without a result is a ``reason`` of CT-125."""
 
     RECV_RESULT = "client.tool.result"

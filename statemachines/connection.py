@@ -13,13 +13,13 @@ when the output has ended; until then neither ``WORKER_CLEANED`` nor ``TIMER_CLE
 A worker message whose job is over is ``WORKER_LATE``: jobs are numbered, and nothing else is looked at.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Row, row, rows, stay
+from statemachines.rows import Emit, MachineSpec, Name, Row, row, rows, stay
 
 
 @unique
-class ConnectionState(Enum):
+class ConnectionState(Name):
     """States of the connection, spelt as the protocol spells them."""
 
     UNINITIALIZED = "uninitialized"
@@ -31,7 +31,7 @@ class ConnectionState(Enum):
 
 
 @unique
-class ConnectionInput(Enum):
+class ConnectionInput(Name):
     """Inputs of the connection."""
 
     RECV_INITIALIZE = "initialize admitted"

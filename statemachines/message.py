@@ -7,13 +7,13 @@ transport failed, a critical event was undeliverable, its worker died) abandons 
 8 MiB are data.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Scope, row, rows, stay
+from statemachines.rows import Emit, MachineSpec, Name, Scope, row, rows, stay
 
 
 @unique
-class MessageState(Enum):
+class MessageState(Name):
     """States of an assistant segment."""
 
     NONE = "none"
@@ -24,7 +24,7 @@ class MessageState(Enum):
 
 
 @unique
-class MessageInput(Enum):
+class MessageInput(Name):
     """Inputs of an assistant segment."""
 
     WORKER_DELTA = "delta"

@@ -10,13 +10,13 @@ saw the cancellation keeps its result. A worker that stops unasked, dies silentl
 is broken: the request is answered with its own failure code and nothing else moves.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Row, row, rows, stay
+from statemachines.rows import Emit, MachineSpec, Name, Row, row, rows, stay
 
 
 @unique
-class OperationState(Enum):
+class OperationState(Name):
     """States of the session worker slot."""
 
     IDLE = "idle"
@@ -29,7 +29,7 @@ class OperationState(Enum):
 
 
 @unique
-class OperationInput(Enum):
+class OperationInput(Name):
     """Inputs of the session worker slot."""
 
     RECV_ATTACH = "create or open admitted"

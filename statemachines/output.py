@@ -8,14 +8,14 @@ queue empty and no run unfinished; otherwise it ends ``lost``. The process exits
 ``lost``. That a frame was queued or written moves nothing, so neither is an input.
 """
 
-from enum import Enum, unique
+from enum import unique
 from typing import Final
 
-from statemachines.rows import MachineSpec, row, rows, stay
+from statemachines.rows import MachineSpec, Name, row, rows, stay
 
 
 @unique
-class OutputState(Enum):
+class OutputState(Name):
     """States of the ordered writer."""
 
     OPEN = "open"
@@ -26,7 +26,7 @@ class OutputState(Enum):
 
 
 @unique
-class OutputInput(Enum):
+class OutputInput(Name):
     """Inputs of the ordered writer."""
 
     OUTPUT_REFUSED = "pipe not writable"

@@ -5,14 +5,14 @@ exactly once; a later append that fails makes it ``degraded``, and it stays so. 
 It is also the second gate of a run's events: nothing passes before the input is stored (``JOINT_PASS``).
 """
 
-from enum import Enum, unique
+from enum import unique
 from typing import Final
 
-from statemachines.rows import Emit, MachineSpec, Scope, row, stay
+from statemachines.rows import Emit, MachineSpec, Name, Scope, row, stay
 
 
 @unique
-class PersistenceState(Enum):
+class PersistenceState(Name):
     """States of a run's persistence."""
 
     UNSTORED = "unstored"
@@ -21,7 +21,7 @@ class PersistenceState(Enum):
 
 
 @unique
-class PersistenceInput(Enum):
+class PersistenceInput(Name):
     """Inputs of a run's persistence; all come from the run."""
 
     JOINT_INPUT_STORED = "input appended"

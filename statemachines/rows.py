@@ -23,6 +23,12 @@ from enum import Enum, StrEnum
 from typing import Final
 
 
+class Name(Enum):
+    """Base of all states and inputs. They are looked up all the time, so they hash by identity."""
+
+    __hash__ = object.__hash__
+
+
 class Kind(StrEnum):
     """What an emit becomes: a frame on the pipe, or a command to the shell."""
 

@@ -14,13 +14,13 @@ without a word has failed. Once a critical event was undeliverable the remaining
 ``run.finished`` is still tried.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import Emit, MachineSpec, Scope, row, rows, stay
+from statemachines.rows import Emit, MachineSpec, Name, Scope, row, rows, stay
 
 
 @unique
-class RunState(Enum):
+class RunState(Name):
     """States of a run."""
 
     NONE = "none"
@@ -37,7 +37,7 @@ class RunState(Enum):
 
 
 @unique
-class RunInput(Enum):
+class RunInput(Name):
     """Inputs of a run."""
 
     RECV_TURN_START = "turn.start admitted"

@@ -9,13 +9,13 @@ the input.
 Snapshots influence no other machine: no coupling leads out of them.
 """
 
-from enum import Enum, unique
+from enum import unique
 
-from statemachines.rows import MachineSpec, Row, rows, stay
+from statemachines.rows import MachineSpec, Name, Row, rows, stay
 
 
 @unique
-class SnapshotState(Enum):
+class SnapshotState(Name):
     """States of a snapshot."""
 
     NONE = "none"
@@ -25,7 +25,7 @@ class SnapshotState(Enum):
 
 
 @unique
-class SnapshotInput(Enum):
+class SnapshotInput(Name):
     """Inputs of a snapshot."""
 
     WORKER_REVISED = "new revision, nothing paged yet"

@@ -72,10 +72,12 @@ class Engine:
 
     def passes(self, check: Check, addressed: str = "") -> bool:
         """The answer of a structural check; ``addressed`` is the instance meant where a machine has many."""
-        return all(
-            self.state(addressed if addressed.partition(":")[0] == machine else machine) in allowed
-            for machine, allowed in check.allowed
-        )
+        for machine, allowed in check.allowed:
+            model = self._models.get(machine)
+            state = self.state(addressed) if model is None else model.state
+            if state not in allowed:
+                return False
+        return True
 
     def begin_run(self) -> None:
         """Everything that lives as long as a run is made anew."""

@@ -1,0 +1,1 @@
+"""Shared tools of the tests. Nothing here judges by code of what it judges."""

@@ -37,7 +37,7 @@ deep:
 
 # performance, as ratios in one run
 bench:
-    python tests/bench.py
+    python -m tests.bench
 
 # explore the joint machines and print the counts
 explore *ARGS:

@@ -7,8 +7,9 @@ the channel gives up: from then on it takes nothing but the runner's last word, 
 """
 
 from collections import deque
-from dataclasses import replace
 from enum import Enum, unique
+
+from msgspec.structs import replace
 
 from localagent.protocol.limits import LIMITS
 from statemachines.channel import CHANNEL, ChannelInput

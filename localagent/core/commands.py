@@ -1,7 +1,8 @@
 """What the core asks of the shell."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from localagent.protocol.params import ClientToolResultParams, Params
 
@@ -22,8 +23,7 @@ class Leases(StrEnum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class StartWorker:
+class StartWorker(Struct, frozen=True):
     """Start a worker. ``job`` numbers it: its messages must bear the number.
 
     ``run_id`` is set for a turn only, ``session_id`` is that of the attachment, if any.
@@ -37,15 +37,13 @@ class StartWorker:
     run_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CancelWorker:
+class CancelWorker(Struct, frozen=True):
     """Set the worker's cancel token; asked once per job (FLOW-23)."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveApproval:
+class ResolveApproval(Struct, frozen=True):
     """Tell the turn worker the answer to its question; anything but an allowing answer denies (APPR-07 to APPR-09)."""
 
     job: int
@@ -53,8 +51,7 @@ class ResolveApproval:
     allow: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveCall:
+class ResolveCall(Struct, frozen=True):
     """Tell the turn worker how its client tool call ended: with a result, or with the reason why there is none."""
 
     job: int
@@ -63,20 +60,17 @@ class ResolveCall:
     reason: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseLeases:
+class ReleaseLeases(Struct, frozen=True):
     """Let leases go (SESS-14, SESS-43, FLOW-26)."""
 
     which: Leases
 
 
-@dataclass(frozen=True, slots=True)
-class StartCleanup:
+class StartCleanup(Struct, frozen=True):
     """Tear the runtime down off the loop, then call ``Connection.cleaned`` (FLOW-25, FLOW-30)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """End the process with this status; nothing follows (D40, D41)."""
 
     status: int

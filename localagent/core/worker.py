@@ -3,9 +3,10 @@
 Every message bears the number of its job. A message whose job is over, or was never started, is ignored by a row.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from localagent.protocol.codes import Code
 from localagent.protocol.results import Output, Selection
@@ -13,31 +14,27 @@ from localagent.protocol.results import Output, Selection
 # events of a run, in the words of base section 22
 
 
-@dataclass(frozen=True, slots=True)
-class InputAppended:
+class InputAppended(Struct, frozen=True):
     """The required input is on disk (EVT-11). Comes before any other event of the run."""
 
     message_id: str
     revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class InputFailed:
+class InputFailed(Struct, frozen=True):
     """The required input could not be appended (TURN-26)."""
 
     code: Code = Code.PERSISTENCE_FAILED
 
 
-@dataclass(frozen=True, slots=True)
-class AppendFailed:
+class AppendFailed(Struct, frozen=True):
     """A later append failed (TURN-27). ``summary`` is safe, at most 1,024 bytes."""
 
     summary: str
     code: str = "persistence_degraded"
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """Text for the eye: at most 4,000 bytes, redacted. ``part`` is given by the channel (BASE-OP-170)."""
 
     message_id: str
@@ -45,8 +42,7 @@ class Delta:
     part: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reconcile:
+class Reconcile(Struct, frozen=True):
     """One part of the authoritative text of a segment (EVT-20)."""
 
     message_id: str
@@ -56,8 +52,7 @@ class Reconcile:
     partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ActivityChanged:
+class ActivityChanged(Struct, frozen=True):
     """An activity started or ended (EVT-31)."""
 
     activity_id: str
@@ -67,8 +62,7 @@ class ActivityChanged:
     summary: str
 
 
-@dataclass(frozen=True, slots=True)
-class CardShown:
+class CardShown(Struct, frozen=True):
     """A snapshot of an activity's card; ``outcome`` is None while it runs (TC-154)."""
 
     activity_id: str
@@ -76,8 +70,7 @@ class CardShown:
     outcome: Literal["success", "failure", "cancelled", "unknown", "interrupted"] | None
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalWanted:
+class ApprovalWanted(Struct, frozen=True):
     """A tool needs permission (EVT-36). The id is a fresh UUID; the clock runs from ``asked_at`` (BASE-OP-176)."""
 
     approval_id: str
@@ -85,8 +78,7 @@ class ApprovalWanted:
     asked_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class CallWanted:
+class CallWanted(Struct, frozen=True):
     """The runner calls a client tool (CT-76). The id is a fresh UUID; the timeout runs from ``asked_at`` (CT-119)."""
 
     call_id: str
@@ -98,15 +90,13 @@ class CallWanted:
     subagent_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CallCancelled:
+class CallCancelled(Struct, frozen=True):
     """The task that made the call was cancelled (CT-OP-32)."""
 
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A diagnostic (EVT-39)."""
 
     code: str
@@ -130,8 +120,7 @@ RunEvent = (
 # last words
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     """Startup succeeded. Names that may not be shown are None (STATUS-09)."""
 
     provider: str | None
@@ -140,8 +129,7 @@ class Started:
     selection: Selection
 
 
-@dataclass(frozen=True, slots=True)
-class StartFailed:
+class StartFailed(Struct, frozen=True):
     """Startup failed; what was determined before may be known (STATUS-19)."""
 
     code: Code
@@ -150,8 +138,7 @@ class StartFailed:
     context_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionAttached:
+class SessionAttached(Struct, frozen=True):
     """``session.create`` or ``session.open`` succeeded: the answer, and the selection that goes with the session."""
 
     result: Output
@@ -173,8 +160,7 @@ class Effect(StrEnum):
     DROPPED = "dropped"
 
 
-@dataclass(frozen=True, slots=True)
-class Traced:
+class Traced(Struct, frozen=True):
     """The trace a request leaves on a snapshot: which one, what, and the revision it has now."""
 
     snapshot: Literal["history", "list", "discover", "catalog"]
@@ -182,8 +168,7 @@ class Traced:
     revision: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """A reading request succeeded."""
 
     result: Output
@@ -191,8 +176,7 @@ class Read:
     selection: Selection | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Struct, frozen=True):
     """``selection.set`` succeeded; ``history_revision`` is None when the projection is not to be had (SEL-90)."""
 
     result: Output
@@ -200,23 +184,20 @@ class Selected:
     history_revision: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationFailed:
+class OperationFailed(Struct, frozen=True):
     """A session request failed."""
 
     code: Code
     trace: Traced | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationCancelled:
+class OperationCancelled(Struct, frozen=True):
     """A session worker stopped because it was told to, without a result."""
 
     trace: Traced | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TurnEnded:
+class TurnEnded(Struct, frozen=True):
     """The runner's last word. ``code`` belongs to ``failed``; ``revision`` is the fresh history revision, if any."""
 
     word: Literal["completed", "failed", "stopped"]
@@ -228,31 +209,27 @@ class TurnEnded:
 LastWord = Started | StartFailed | SessionAttached | Read | Selected | OperationFailed | OperationCancelled | TurnEnded
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerEvent:
+class WorkerEvent(Struct, frozen=True):
     """An event of a run."""
 
     job: int
     event: RunEvent
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerUndeliverable:
+class WorkerUndeliverable(Struct, frozen=True):
     """A critical event found no place for 2,000 ms; said once per run (FLOW-13)."""
 
     job: int
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerDone:
+class WorkerDone(Struct, frozen=True):
     """The worker's last word. A turn worker still has to account for its cleanup; the others are done."""
 
     job: int
     word: LastWord
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerGone:
+class WorkerGone(Struct, frozen=True):
     """The worker has left; nothing of its job is outstanding."""
 
     job: int

@@ -1,0 +1,52 @@
+"""``localagent serve --stdio``: put the pieces together and end the process."""
+
+import os
+import sys
+import traceback
+import uuid
+from collections.abc import Sequence
+
+from . import launch
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Serve until the client is done. Returns a status only for help and for an invalid launch.
+
+    Otherwise the process ends here, by ``os._exit`` with the status the core asked for: everything durable is done by
+    then, and no thread or exit handler may hold it up.
+    """
+    if list(arguments) in (["--help"], ["-h"]):
+        sys.stdout.write(launch.HELP)
+        return 0
+    try:
+        launch.check(arguments)
+    except launch.InvalidLaunch as fault:
+        sys.stderr.write(f"localagent: {fault}\n")
+        return 2
+    pipes = launch.claim(os.environ)
+    status = 1
+    try:
+        status = _run(pipes)
+    except BaseException:
+        traceback.print_exc()  # to LOCALAGENT_LOG, if anywhere
+    os._exit(status)
+
+
+def _fresh_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _run(pipes: launch.Pipes) -> int:
+    from localagent.core.connection import Connection
+
+    from .backend import SERVED, LocalBackend
+    from .loop import Loop, monotonic_ms
+    from .wake import Wake
+    from .workers import Workers
+
+    sys.setswitchinterval(0.0005)  # a computing worker must not make the loop wait
+    wake = Wake()
+    workers = Workers(LocalBackend(_fresh_id), wake, monotonic_ms, _fresh_id)
+    loop = Loop(pipes, Connection(_fresh_id, SERVED), workers, wake)
+    loop.catch_signals()
+    return loop.run()

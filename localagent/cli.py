@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = """commands:
-  serve     serve the protocol on stdin and stdout (what a client starts)
-  demo      start a backend, hold a whole conversation with it, and show what crossed and which machine moved
-  observe   explain every frame of a recorded conversation by the rows of the machines
-  machines  show the state machines as text, JSON, DOT or Mermaid
-  explore   explore the joint machines and judge every transition
-"""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status.
@@ -42,24 +34,24 @@ def _parser() -> "argparse.ArgumentParser":
     parser = argparse.ArgumentParser(
         prog="localagent",
         description="Executable reference for magi-code.local-agent, version 1.",
-        epilog=COMMANDS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    commands.add_parser("serve", help="serve the protocol on stdin and stdout", add_help=False)
+    commands.add_parser("serve", help="serve the protocol on stdin and stdout (what a client starts)", add_help=False)
 
-    observe = commands.add_parser("observe", help="explain a recorded conversation")
+    observe = commands.add_parser(
+        "observe", help="explain every frame of a recorded conversation by the rows of the machines"
+    )
     observe.add_argument("file", help="NDJSON capture: lines {dir, t, line} or {direction, frame}")
     observe.add_argument("--json", action="store_true", help="one JSON document instead of text")
     observe.set_defaults(run=_observe)
 
-    machines = commands.add_parser("machines", help="show the state machines")
+    machines = commands.add_parser("machines", help="show the state machines as text, JSON, DOT or Mermaid")
     machines.add_argument("name", nargs="?", help="one machine; all without it")
     machines.add_argument("--format", choices=("text", "json", "dot", "mermaid"), default="text")
     machines.set_defaults(run=_machines)
 
-    explore = commands.add_parser("explore", help="explore the joint machines")
+    explore = commands.add_parser("explore", help="explore the joint machines and judge every transition")
     explore.add_argument("slice", nargs="*", help="slices to explore; all but the deep one without it")
     explore.set_defaults(run=_explore)
     return parser
@@ -96,9 +88,7 @@ def _machines(options: "argparse.Namespace") -> int:
     }[options.format]
     try:
         text = write(options.name)
-    except KeyError:
-        _fail(f"no machine named {options.name!r}; `localagent machines` lists them")
-    except ValueError as fault:
+    except machines.UnknownMachineError as fault:
         _fail(str(fault))
     print(text.rstrip("\n"))
     return 0

@@ -47,6 +47,10 @@ BANS = {
         ("statemachines", "localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner"),
         "text is below everything that shows or stores it",
     ),
+    "localagent/machines": (
+        ("localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner"),
+        "the export shows the model, not a program that runs it",
+    ),
     "localagent/conformance": (
         ("localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner"),
         "a judge must be able to fail our own backend",

@@ -1,0 +1,1 @@
+"""Drawing and documenting the tables: development tools, not shipped."""

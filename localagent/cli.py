@@ -39,6 +39,11 @@ def _parser() -> "argparse.ArgumentParser":
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     commands.add_parser("serve", help="serve the protocol on stdin and stdout (what a client starts)", add_help=False)
 
+    demo = commands.add_parser("demo", help="start a backend, hold a whole conversation with it, and explain it")
+    demo.add_argument("--json", action="store_true", help="one JSON object a line instead of text")
+    demo.add_argument("--slow", action="store_true", help="pause between frames")
+    demo.set_defaults(run=_demo)
+
     observe = commands.add_parser(
         "observe", help="explain every frame of a recorded conversation by the rows of the machines"
     )
@@ -66,6 +71,12 @@ def _version() -> str:
 def _fail(text: str) -> NoReturn:
     print(f"localagent: {text}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def _demo(options: "argparse.Namespace") -> int:
+    from localagent.demo import demo
+
+    return demo(sys.stdout, as_json=options.json, slow=options.slow)
 
 
 def _observe(options: "argparse.Namespace") -> int:

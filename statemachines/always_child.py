@@ -97,6 +97,10 @@ def connection(m: Model) -> Iterator[Always]:
             count(s, frozenset({Emit.START_CLEANUP})) == int(s.before[output] not in ended and s.after[output] in ended)
         ),
     )
+    yield (
+        "an ended output stays as it ended",
+        lambda s: s.before[output] not in ended or s.after[output] == s.before[output],
+    )
     yield "status changes nothing", lambda s: Emit.STATUS_RESULT not in s.emits or s.before == s.after
     yield (
         "status answers only an admitted connection",
@@ -244,6 +248,9 @@ def snapshots(m: Model) -> Iterator[Always]:
             "catalog: an admitted refresh outdates it",
             lambda s: not s.choice.label.startswith("model.refresh") or s.after[catalog] not in served,
         )
+
+
+_SERVES: Final = ("FRESH_PAGE", "FRESH_LAST", "PAGE", "LAST_PAGE")
 
 
 def _replaced(s: Step) -> bool:

@@ -6,6 +6,7 @@ The properties restate the contract, not the tables: none of them looks a row up
 from collections.abc import Iterator
 from typing import Final
 
+from statemachines.activity import CARD_FINISHED
 from statemachines.activity import ActivityState as Activity
 from statemachines.activity import CardState as Card
 from statemachines.approval import ApprovalState as Approval
@@ -111,6 +112,14 @@ def run(m: Model) -> Iterator[Always]:
         lambda s: (
             s.before[at] not in given_up
             or not (Emit.RUN_COMPLETED in s.emits or Emit.RUN_FAILED in s.emits or count(s, _REPORTS))
+        ),
+    )
+    yield (
+        "a runner that stops unasked has failed",
+        lambda s: (
+            s.before[at] not in cancellable
+            or s.choice.label != "run WORKER_STOPPED"
+            or s.after[at] in m.code("run", RunState.FINISHING_FAILED)
         ),
     )
     yield "a run never goes back", lambda s: started(s) or _rank(m, s.before[at]) <= _rank(m, s.after[at])
@@ -265,7 +274,7 @@ def segments(m: Model) -> Iterator[Always]:
     message, activity, card = (m.of(name)[0] for name in ("message", "activity", "card"))
     reconciling, reconciled = m.code("message", Message.RECONCILING), m.code("message", Message.RECONCILED)
     abandoned, streaming = m.code("message", Message.ABANDONED), m.code("message", Message.STREAMING)
-    finished, absent = m.code("card", Card.FINISHED), m.code("card", Card.ABSENT)
+    finished, absent = m.code("card", *CARD_FINISHED), m.code("card", Card.ABSENT)
     unstarted, started = m.code("activity", Activity.NONE), m.code("activity", Activity.STARTED)
     yield (
         "a part leads to reconciling, the last one to reconciled, a delta to streaming",

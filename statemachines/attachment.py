@@ -8,7 +8,8 @@ When the connection stops, an attachment is ``releasing``: its leases stay until
 ``sealed`` is the end, with nothing attached and nothing to be attached. An attach that succeeds after the stop
 never takes effect: the leases it took are let go at once, and those of the previous attachment with the teardown,
 so whichever way that worker ends nobody's lease outlives the child. A teardown that is cut off by the cleanup wait
-leaves its leases to the kernel, which frees them with the process.
+leaves its leases to the kernel, which frees them with the process. Where the same session is opened again, old and
+new attachment share their leases, and releasing the previous one lets nothing go.
 """
 
 from enum import unique

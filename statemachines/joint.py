@@ -38,6 +38,8 @@ A, AI = activity.ActivityState, activity.ActivityInput
 ATT, CALL, SNAP = attachment.AttachmentInput, client_call.ClientCallInput, snapshot.SnapshotInput
 
 _RUN_LIVE = (R.EXECUTING, R.CANCELLING_USER, R.CANCELLING_STOP)
+_READING = (W.WORKING_READ, W.CANCELLING_READ, W.WORKING_SELECT, W.CANCELLING_SELECT)
+"""Kinds of operation that look at a snapshot, and may find that it has changed."""
 _RUN_SILENT = (*run.CANCELLABLE, *run.CANCELLING)
 
 
@@ -80,6 +82,7 @@ JOINT: Final[tuple[JointRow, ...]] = (
     _when("output", OI.OUTPUT_BROKEN, (O.OPEN, O.STALLED, O.DRAINING), ("connection", CI.JOINT_OUTPUT_LOST),
           by="FLOW-08"),
     _when("output", OI.TIMER_CLOSING, (O.DRAINING,), ("connection", CI.JOINT_OUTPUT_LOST), by="FLOW-18 FLOW-19"),
+    _when("output", OI.JOINT_CLOSE, (O.LOST,), ("connection", CI.JOINT_OUTPUT_LOST), by="FLOW-23 FLOW-31"),
     _when("output", OI.OUTPUT_DRAINED, (O.DRAINING,), ("connection", CI.JOINT_DRAINED), by="FLOW-30"),
     _when("output", OI.TIMER_CLOSING_CLEAN, (O.DRAINING,), ("connection", CI.JOINT_DRAINED), by="FLOW-30"),
     _when("connection", CI.WORKER_CLEANED, (C.STOPPING,), ("attachment", ATT.JOINT_TEARDOWN), by="SESS-43 FLOW-26"),
@@ -96,7 +99,7 @@ JOINT: Final[tuple[JointRow, ...]] = (
           ("attachment", ATT.JOINT_STORED), *_NEW_ATTACHMENT, by="SESS-26 SEL-83 SEL-84"),
     _when("operation", WI.WORKER_READ, (W.WORKING_READ, W.CANCELLING_READ), SUBJECT, by="LIST-61 HIST-13 CAT-49"),
     *(
-        _when("operation", given, (W.WORKING_READ, W.CANCELLING_READ), SUBJECT, by="LIST-58 CAT-46 BASE-OP-127")
+        _when("operation", given, _READING, SUBJECT, by="LIST-58 CAT-46 CAT-48 BASE-OP-127")
         for given in (WI.WORKER_FAILED, WI.WORKER_CANCELLED, WI.WORKER_GONE)
     ),
     # the run and what is stored of it
@@ -116,16 +119,14 @@ JOINT: Final[tuple[JointRow, ...]] = (
     _when("run", RI.WORKER_ASK, (R.EXECUTING,), SUBJECT, by="EVT-36 CT-74"),
     _when("persistence", PI.JOINT_PASS, (P.STORED, P.DEGRADED), SUBJECT, by="EVT-12"),
     *(
-        _when("activity", given, states,
-              ("card", activity.CardInput.JOINT_RUNNING if given is AI.WORKER_CARD_RUNNING
-               else activity.CardInput.JOINT_FINISHED), by="TC-162 TC-172")
+        _when("activity", given, states, ("card", activity.SHOWS[given]), by="TC-162 TC-172")
         for given, states in activity.AGREES.items()
     ),
     # whatever ends a run's work ends what it asked for
-    _when("run", RI.RECV_TURN_CANCEL, run.CANCELLABLE, _VOID, ("client_call", CALL.JOINT_CANCELLED),
+    _when("run", RI.RECV_TURN_CANCEL, (R.EXECUTING,), _VOID, ("client_call", CALL.JOINT_CANCELLED),
           by="APPR-08 CT-125"),
-    _when("run", RI.JOINT_STOP, run.CANCELLABLE, _VOID, ("client_call", CALL.JOINT_SHUTDOWN), by="APPR-09 CT-125"),
-    _when("run", RI.JOINT_UNDELIVERABLE, run.CANCELLABLE, _VOID, _CALLS_END, by="APPR-08 CT-OP-35"),
+    _when("run", RI.JOINT_STOP, (R.EXECUTING,), _VOID, ("client_call", CALL.JOINT_SHUTDOWN), by="APPR-09 CT-125"),
+    _when("run", RI.JOINT_UNDELIVERABLE, (R.EXECUTING,), _VOID, _CALLS_END, by="APPR-08 CT-OP-35"),
     *(
         _when("run", given, (R.EXECUTING,), _VOID, _CALLS_END, by="APPR-08 CT-OP-23")
         for given in (RI.WORKER_FAILED, RI.WORKER_STOPPED)

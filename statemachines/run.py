@@ -5,8 +5,9 @@ be delivered, a stop of the connection), ``finishing`` says what ``run.finished`
 stored is the persistence machine's business; what a run's text, activities, approvals and calls do, their own
 machines'. This one is their gate: ``WORKER_DELTA``, ``WORKER_REPORT`` (reconciliation, activity, card) and
 ``WORKER_ASK`` (approval, client tool call) stand for "the worker has an event of that class", the coupling rows let
-it through to the machine it is about or not. So no event leaves before the input is stored or after the terminal,
-and nothing can be asked of the user once the run is being cancelled: such a request is denied on the spot.
+it through to the machine it is about or not. So nothing of the provider's leaves before the input is stored, no event
+after the terminal, and nothing can be asked once the run is being cancelled: such a request is denied on the spot.
+A diagnostic may leave at any time of an active run.
 
 The runner's last word (completed, failed, stopped) decides the outcome, first word wins; ``run.finished`` comes
 with the worker's departure (``WORKER_GONE``), when all is accounted for, never earlier. A worker that departs
@@ -92,8 +93,8 @@ RUN = MachineSpec(
         *stay(CANCELLING, I.WORKER_INPUT_APPENDED, by="EVT-11 BASE-OP-157"),
         *stay((S.EXECUTING, *FINISHING, *OVER), I.WORKER_INPUT_APPENDED, by="EVT-11 EVT-45"),
         row(S.ADMITTED, I.WORKER_INPUT_FAILED, S.FINISHING_FAILED, by="TURN-26"),
-        *rows(_ASKED, I.WORKER_INPUT_FAILED, S.FINISHING_CANCELLED, by="TURN-26 D84"),
-        row(S.CANCELLING_UNDELIVERABLE, I.WORKER_INPUT_FAILED, S.FINISHING_UNDELIVERABLE, by="TURN-26 D84"),
+        *rows(_ASKED, I.WORKER_INPUT_FAILED, S.FINISHING_FAILED, by="TURN-26 D84"),
+        row(S.CANCELLING_UNDELIVERABLE, I.WORKER_INPUT_FAILED, S.FINISHING_UNDELIVERABLE, by="FLOW-13 D84"),
         *stay((S.EXECUTING, *FINISHING, *OVER), I.WORKER_INPUT_FAILED, by="TURN-26 EVT-45"),
         *stay((S.EXECUTING, *CANCELLING, *FINISHING), I.WORKER_APPEND_FAILED, by="TURN-27 EVT-41"),
         *stay((S.ADMITTED, *OVER), I.WORKER_APPEND_FAILED, by="TURN-27 EVT-45"),
@@ -105,8 +106,8 @@ RUN = MachineSpec(
         row(S.EXECUTING, I.WORKER_ASK, S.EXECUTING, by="EVT-36 CT-74"),
         *stay((S.ADMITTED, *CANCELLING, *FINISHING), I.WORKER_ASK, Emit.DENY, by="APPR-08 D87"),
         *stay(OVER, I.WORKER_ASK, by="EVT-45"),
-        *stay((S.EXECUTING, *_ASKED, *_REPORTING), I.WORKER_DIAGNOSTIC, Emit.DIAGNOSTIC, by="EVT-39"),
-        *stay((S.ADMITTED, *_LOST, *OVER), I.WORKER_DIAGNOSTIC, by="EVT-45 D86"),
+        *stay((*CANCELLABLE, *_ASKED, *_REPORTING), I.WORKER_DIAGNOSTIC, Emit.DIAGNOSTIC, by="EVT-39 EVT-41"),
+        *stay((*_LOST, *OVER), I.WORKER_DIAGNOSTIC, by="EVT-45 D86"),
         # the runner's last word
         row(S.EXECUTING, I.WORKER_COMPLETED, S.FINISHING_COMPLETED, by="EVT-26 EVT-47"),
         *rows(_ASKED, I.WORKER_COMPLETED, S.FINISHING_COMPLETED, by="BASE-OP-159 D85"),

@@ -90,7 +90,7 @@ class Connection:
             yield self._step(_CLOSING[admission.LISTENING], now)
             return
         for line in self._lines.feed(data):
-            yield self._line(line, now)
+            yield self._expire(now) + self._line(line, now)
         if self._lines.oversize and self.listening:
             yield self._step(_CLOSING[admission.SIZE], now)
 
@@ -141,9 +141,9 @@ class Connection:
         if isinstance(message, worker.WorkerEvent):
             moment.event = message.event
             feed, subject = reports.of_event(message.event)
-        elif isinstance(message, worker.WorkerDone) and effects.fits(message.word, kind):
-            moment.word = message.word
-            feed, subject = reports.of_word(message.word)
+        elif isinstance(message, worker.WorkerDone) and (word := effects.heard(message.word, kind)):
+            moment.word = word
+            feed, subject = reports.of_word(word)
         else:
             feed, subject = effects.departure(kind, self.facts)
         return self._step(feed, now, subject, moment)
@@ -171,15 +171,20 @@ class Connection:
 
     def tick(self, now: float) -> list[Command]:
         """Let everything happen that is due: approvals and calls first, then the output's and the last deadlines."""
-        commands: list[Command] = []
-        for feed in [feed for feed, expires in self._timed() if expires <= now]:
-            commands += self._step(feed, now)
+        commands = self._expire(now)
         if self.output.deadline is not None and self.output.deadline <= now:
             commands += self._step(("output", OutputInput.TIMER_OUTPUT), now)
         if self._closing_at is not None and self._closing_at <= now:
             commands += self._classified("closing deadline", now)
         if self._cleanup_at is not None and self._cleanup_at <= now:
             commands += self._step(("connection", ConnectionInput.TIMER_CLEANUP), now)
+        return commands
+
+    def _expire(self, now: float) -> list[Command]:
+        """End the approvals and calls whose time is over, so that no later answer finds them pending (APPR-04)."""
+        commands: list[Command] = []
+        for feed in [feed for feed, expires in self._timed() if expires <= now]:
+            commands += self._step(feed, now)
         return commands
 
     def _timed(self) -> Iterator[tuple[Feed, float]]:

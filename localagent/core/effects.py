@@ -14,7 +14,7 @@ from statemachines.attachment import AttachmentInput
 from statemachines.client_call import ClientCallInput
 from statemachines.connection import ConnectionInput
 from statemachines.operation import OperationInput
-from statemachines.rows import TERMINALS
+from statemachines.rows import TERMINALS, Emit
 from statemachines.run import RunInput
 from statemachines.snapshot import SnapshotInput
 from statemachines.step import Feed, Move
@@ -37,7 +37,7 @@ _WORDS: Final = {
     ),
     WorkerKind.TURN: (worker.TurnEnded,),
 }
-"""Kind of worker -> the last words it may say; another is no word at all."""
+"""Kind of worker -> the last words it may say."""
 
 
 def admit(accepted: Accepted, facts: Facts, job: int, fresh_id: Callable[[], str]) -> int:
@@ -67,9 +67,14 @@ def kind_of(job: int, facts: Facts, engine: Engine) -> WorkerKind | None:
     return next((kind for kind, number in jobs.items() if number == job and engine.passes(JOBS[kind])), None)
 
 
-def fits(word: worker.LastWord, kind: WorkerKind) -> bool:
-    """True when a worker of this kind may say this."""
-    return isinstance(word, _WORDS[kind])
+def heard(word: worker.LastWord, kind: WorkerKind) -> worker.LastWord | None:
+    """The last word of a worker of this kind; None where it is another kind's, which is as good as no word.
+
+    A turn worker that says another kind's word has failed, but it has not left yet (EVT-46).
+    """
+    if isinstance(word, _WORDS[kind]):
+        return word
+    return worker.TurnEnded("failed") if kind is WorkerKind.TURN else None
 
 
 def departure(kind: WorkerKind, facts: Facts) -> tuple[Feed, Feed | None]:
@@ -106,8 +111,8 @@ def _attached(move: Move, m: Moment) -> None:
 
 
 def _selected(move: Move, m: Moment) -> None:
-    if isinstance(m.word, worker.Selected | worker.Read):
-        m.facts.selection = m.word.selection or m.facts.selection
+    if Emit.OPERATION_RESULT in move.row.emits:  # else it is another kind's result, and nothing else moves (D82)
+        m.facts.selection = cast("worker.Selected | worker.Read", m.word).selection or m.facts.selection
 
 
 def _ended(move: Move, m: Moment) -> None:

@@ -22,7 +22,11 @@ RUN: Final = tuple(name for name, spec in MACHINES.items() if spec.scope is Scop
 
 
 class _Model:
-    """What the library moves: one instance of one machine. ``state`` is written by the library alone."""
+    """What the library moves: one instance of one machine. ``state`` is written by the library alone.
+
+    Models are not added to the library's machine, which outlives every connection: it would keep each one for good,
+    and warn of every method that it does not bind.
+    """
 
     state: Enum
 
@@ -43,7 +47,6 @@ def _library_machine(name: str) -> Any:
             if row.dest is not row.source
         ],
         auto_transitions=False,
-        model_override=True,
     )
 
 
@@ -82,7 +85,7 @@ class Engine:
     def begin_run(self) -> None:
         """Everything that lives as long as a run is made anew."""
         for instance in [name for name in self._models if MACHINES[machine_of(name)].scope is Scope.RUN]:
-            _library_machine(machine_of(instance)).remove_model(self._models.pop(instance))
+            del self._models[instance]
         for instances in self._many.values():
             instances.clear()
         for name in RUN:
@@ -127,7 +130,7 @@ class Engine:
     def _add(self, instance: str) -> _Model:
         name = machine_of(instance)
         model = self._models[instance] = _Model(instance)
-        _library_machine(name).add_model(model, initial=MACHINES[name].initial)
+        _library_machine(name).set_state(MACHINES[name].initial, model)
         if name in self._many:
             self._many[name].append(instance)
         return model

@@ -29,8 +29,8 @@ _CARD: Final[Mapping[str | None, ActivityInput]] = {
     None: ActivityInput.WORKER_CARD_RUNNING,
     "success": ActivityInput.WORKER_CARD_SUCCESS,
     "failure": ActivityInput.WORKER_CARD_FAILURE,
-    "cancelled": ActivityInput.WORKER_CARD_UNRESOLVED,
-    "unknown": ActivityInput.WORKER_CARD_UNRESOLVED,
+    "cancelled": ActivityInput.WORKER_CARD_CANCELLED,
+    "unknown": ActivityInput.WORKER_CARD_UNKNOWN,
     "interrupted": ActivityInput.WORKER_CARD_INTERRUPTED,
 }
 _EFFECT: Final = {

@@ -18,6 +18,9 @@ TITLE: Final = "The machines and their couplings"
 NARROW: Final = 17
 """Characters of a line in this picture, which has many columns."""
 
+MOST_WORDS: Final = 4
+"""Inputs that an arrow names; with more it says how many."""
+
 Pair = tuple[str, str]
 
 BESIDE: Final[Pair] = ("activity", "card")
@@ -113,6 +116,8 @@ def _title(spec: MachineSpec) -> list[str]:
 
 def _move(each: list[tuple[Enum, JointRow]], *, across: bool) -> dict[str, str]:
     words = tuple(dict.fromkeys(given.value for given, _ in each))
+    if len(words) > MOST_WORDS:
+        words = (f"{len(words)} inputs",)  # each is in the tooltip, and in the table
     told = (f"{joint.input.name} -> {given.name}: {' '.join(joint.clauses)}" for given, joint in each)
     tip = "\n".join(dict.fromkeys(told))
     label = dot.label([Told(MOVES, words)], across=across, wide=NARROW, after=3 if across else 72)

@@ -46,7 +46,7 @@ def _run(pipes: launch.Pipes) -> int:
 
     sys.setswitchinterval(0.0005)  # a computing worker must not make the loop wait
     wake = Wake()
-    workers = Workers(LocalBackend(_fresh_id), wake, monotonic_ms, _fresh_id)
+    workers = Workers(LocalBackend(_fresh_id, monotonic_ms), wake, monotonic_ms, _fresh_id)
     loop = Loop(pipes, Connection(_fresh_id, SERVED), workers, wake)
     loop.catch_signals()
     return loop.run()

@@ -1,0 +1,221 @@
+"""What the jobs do: startup, session requests and turns, on the store and the runner.
+
+Everything here runs in worker threads and may block; heavy imports happen here, when they are needed. One session is
+attached at a time. A successful attach takes the place of the one before, whose leases go when the core says so; an
+attach that came too late is let go instead (D83).
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from localagent.core import worker
+from localagent.core.commands import Leases, ReleaseLeases, StartWorker
+from localagent.core.worker import Effect, Traced
+from localagent.protocol.codes import Code
+from localagent.protocol.params import HistoryPageParams, SessionOpenParams, TurnStartParams
+from localagent.protocol.results import Attached, Selection
+
+from .keeper import Keeper
+from .turn import Turn
+from .workers import Token
+
+if TYPE_CHECKING:
+    from localagent.runner.script import Script
+    from localagent.sessions.handle import Handle
+    from localagent.sessions.store import Store
+
+SERVED: Final = frozenset(
+    {
+        "initialize",
+        "status",
+        "shutdown",
+        "session.create",
+        "session.open",
+        "history.page",
+        "turn.start",
+        "turn.cancel",
+        "approval.answer",
+    }
+)
+"""The capabilities that exist so far."""
+
+
+class _Settings(msgspec.Struct):
+    """The member ``localagent`` of ``settings.json``: which runner plays, and for ``scripted`` its script file."""
+
+    runner: str = "scripted"
+    script: str | None = None
+
+
+class _SettingsFile(msgspec.Struct):
+    localagent: _Settings = msgspec.field(default_factory=_Settings)
+
+
+class LocalBackend:
+    """Implements :class:`localagent.shell.workers.Backend`."""
+
+    def __init__(self, fresh_id: Callable[[], str], clock: Callable[[], float]) -> None:
+        self._fresh_id, self._clock = fresh_id, clock
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._script: Script | None = None
+        self._keeper: Keeper | None = None
+        self._attached: Handle | None = None
+        self._previous: Handle | None = None
+
+    # startup
+
+    def startup(self, command: StartWorker, token: Token) -> worker.LastWord:
+        """Prepare the store and the embedded provider (START-11 to START-24); local, no request is made."""
+        from localagent.runner.scripted import MODEL, PROVIDER
+        from localagent.sessions import paths
+        from localagent.sessions.errors import Cancelled, StoreError
+        from localagent.sessions.store import Store
+
+        try:
+            root = paths.prepare(paths.locate(os.environ), cancelled=token.cancelled)
+            cwd = paths.canonical(os.getcwd())
+            self._script = _script(Path(root.path, paths.SETTINGS))
+            self._store = Store(root, cwd)
+            self._keeper = Keeper(self._store.renew)
+            context_id = paths.context_id(root, cwd)
+        except StoreError as fault:
+            return worker.StartFailed(fault.code)
+        except Cancelled:
+            return worker.StartFailed(Code.STARTUP_CANCELLED)
+        except OSError:
+            return worker.StartFailed(Code.STARTUP_FAILED)
+        return worker.Started(PROVIDER, MODEL, context_id, self._selection(PROVIDER, MODEL))
+
+    def _selection(self, provider: str, model: str) -> Selection:
+        """The embedded provider knows no efforts (SEL-13, SEL-16)."""
+        return Selection(
+            effective_effort=None,
+            effort_support="unsupported",
+            model=model,
+            permitted_efforts=("default",),
+            provider=provider,
+            requested_effort="default",
+            revision=self._fresh_id(),
+        )
+
+    # session requests
+
+    def session(self, command: StartWorker, token: Token) -> worker.LastWord:
+        """Carry out a session request. Cancellation takes effect between bounded steps."""
+        from localagent.sessions.errors import Cancelled, StoreError
+
+        try:
+            return self._SESSION[command.method](self, command, token)
+        except StoreError as fault:
+            changed = command.method == "history.page" and fault.code is Code.STALE_REVISION
+            return worker.OperationFailed(fault.code, Traced("history", Effect.CHANGED) if changed else None)
+        except Cancelled:
+            return worker.OperationCancelled()
+
+    def _create(self, command: StartWorker, token: Token) -> worker.LastWord:
+        return self._attach(self._opened_store().create(token.cancelled))
+
+    def _open(self, command: StartWorker, token: Token) -> worker.LastWord:
+        session_id = cast(SessionOpenParams, command.params).session_id
+        return self._attach(self._opened_store().open(session_id, token.cancelled))
+
+    def _page(self, command: StartWorker, token: Token) -> worker.LastWord:
+        params = cast(HistoryPageParams, command.params)
+        page = self._current().page(params.revision, params.cursor, token.cancelled)
+        effect = Effect.PAGE if page.next_cursor is not None else Effect.LAST_PAGE
+        return worker.Read(page, Traced("history", effect))
+
+    _SESSION: Final[dict[str, Callable[["LocalBackend", StartWorker, Token], worker.LastWord]]] = {
+        "session.create": _create,
+        "session.open": _open,
+        "history.page": _page,
+    }
+
+    def _attach(self, handle: "Handle") -> worker.SessionAttached:
+        with self._lock:
+            self._previous, self._attached = self._attached, handle
+        if self._keeper is not None:
+            self._keeper.watch()
+        revision = handle.revision or ""
+        notices = cast(Any, handle.notices)
+        result = Attached(durable=handle.durable, notices=notices, revision=revision, session_id=handle.session_id)
+        selection = self._selection("scripted", "demo")
+        return worker.SessionAttached(result, handle.session_id, handle.durable, revision, selection)
+
+    # turns
+
+    def turn(self, command: StartWorker, sink: Turn) -> worker.TurnEnded | None:
+        """Run a turn on the attached session."""
+        from localagent.runner.faults import FaultyHandle
+        from localagent.runner.scripted import Scripted
+        from localagent.runner.turn import run_turn
+
+        from .appender import Appender
+
+        assert self._script is not None
+        handle = FaultyHandle(self._current())
+        runner = Scripted(self._script, self._clock, handle.fail_append)
+        later = Appender(handle)
+        try:
+            prompt = cast(TurnStartParams, command.params).prompt
+            ended = run_turn(prompt, handle, sink, runner, self._fresh_id, self._clock, later)
+        finally:
+            later.close()
+        if ended.word == "failed" and not ended.input_stored:
+            sink.input_failed()
+        return worker.TurnEnded(ended.word, ended.code, ended.revision)
+
+    # leases and the end
+
+    def release(self, command: ReleaseLeases) -> None:
+        """Let leases go; the last ones right here, the others by the keeper."""
+        with self._lock:
+            going = [self._attached if command.which is Leases.NEW else self._previous]
+            if command.which is Leases.NEW:
+                self._attached, self._previous = self._previous, None
+            elif command.which is Leases.PREVIOUS:
+                self._previous = None
+            else:
+                going, self._attached, self._previous = [self._attached, self._previous], None, None
+        for handle in going:
+            if handle is None:
+                continue
+            if command.which is Leases.ALL or self._keeper is None:
+                handle.release()
+            else:
+                self._keeper.hand(handle.release)
+
+    def close(self) -> None:
+        """Nothing of the runtime outlives a turn yet: the store keeps no open files, the script holds nothing."""
+
+    def _opened_store(self) -> "Store":
+        assert self._store is not None, "sessions are served after startup only"
+        return self._store
+
+    def _current(self) -> "Handle":
+        assert self._attached is not None, "admission has seen an attachment"
+        return self._attached
+
+
+def _script(settings: Path) -> "Script":
+    """The script that the settings name, or the built-in one. Raises StoreError(``configuration_invalid``)."""
+    from localagent.runner import script
+    from localagent.sessions.errors import StoreError
+
+    try:
+        chosen = msgspec.json.decode(settings.read_bytes(), type=_SettingsFile).localagent
+        if chosen.runner != "scripted":
+            raise StoreError(Code.CONFIGURATION_INVALID, f"no runner is called {chosen.runner}")
+        if chosen.script is None:
+            return script.built_in()
+        if not os.path.isabs(chosen.script):
+            raise StoreError(Code.CONFIGURATION_INVALID, "the script's path is not absolute")
+        return script.load(Path(chosen.script))
+    except (msgspec.DecodeError, script.ScriptError, OSError) as fault:
+        raise StoreError(Code.CONFIGURATION_INVALID, str(fault)) from None

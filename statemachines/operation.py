@@ -6,8 +6,8 @@ request it was, and what its answer says, is data.
 
 Exactly one answer leaves the slot per admitted request, and it leaves with the worker's last word: a result, an
 error, or ``operation_cancelled`` when a cancelled worker stopped without a result. A worker that finished before it
-saw the cancellation keeps its result. A worker that stops unasked, dies silently, or reports another kind's result
-is broken: the request is answered with its own failure code and nothing else moves.
+saw the cancellation keeps its result. A worker that stops or dies unasked, or reports another kind's result, is
+broken: the request is answered with its own failure code and nothing else moves.
 """
 
 from enum import unique
@@ -98,7 +98,8 @@ OPERATION = MachineSpec(
         *rows(BUSY, I.WORKER_FAILED, S.IDLE, Emit.OPERATION_ERROR, by="SESS-44 SEL-95 SESS-15"),
         *rows(CANCELLING, I.WORKER_CANCELLED, S.IDLE, Emit.OPERATION_CANCELLED, by="SHUT-10 ERR-32"),
         *rows(WORKING, I.WORKER_CANCELLED, S.IDLE, Emit.OPERATION_ERROR, by="ERR-32 D82"),
-        *rows(BUSY, I.WORKER_GONE, S.IDLE, Emit.OPERATION_ERROR, by="ENV-24 D82"),
+        *rows(WORKING, I.WORKER_GONE, S.IDLE, Emit.OPERATION_ERROR, by="ENV-24 D82"),
+        *rows(CANCELLING, I.WORKER_GONE, S.IDLE, Emit.OPERATION_CANCELLED, by="SHUT-10 ERR-32"),
         *stay((S.IDLE,), I.WORKER_FAILED, by="ENV-24"),
         *stay((S.IDLE,), I.WORKER_CANCELLED, by="ENV-24"),
         *stay((S.IDLE,), I.WORKER_GONE, by="ENV-24"),

@@ -1,4 +1,4 @@
-"""``just bench``: how fast, as ratios within one run, medians of several rounds. Never part of the tests."""
+"""In process: a status request through the core beside a bare decode and encode, and the explorer's pace."""
 
 import itertools
 import json
@@ -82,12 +82,10 @@ def _bare_status() -> int:
     return REQUESTS
 
 
-def main() -> None:
+def report() -> None:
     """Print the figures."""
     bare, core = _per_item(_bare_status), _per_item(_core_status)
-    print(
-        f"status in process   bare decode+encode {bare:6.1f} us   decode+admit+encode {core:6.1f} us   x{core / bare:.1f}"
-    )
+    print(f"status in process   bare {bare:7.1f} us   decode+admit+encode {core:7.1f} us   x{core / bare:.1f}")
     for name in ("lifecycle", "asks", "segments"):
         model = compile_slice(SLICES[name])
         begin = time.perf_counter()
@@ -97,7 +95,3 @@ def main() -> None:
             f"explore {name:<12} {report.states:>7,} states   {report.transitions:>9,} transitions   "
             f"{seconds:5.2f} s   {report.transitions / seconds / 1000:6.0f} k transitions/s"
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -121,7 +121,8 @@ def _ended(move: Move, m: Moment) -> None:
 
 
 def _input_failed(move: Move, m: Moment) -> None:
-    m.facts.run.code = cast(worker.InputFailed, m.event).code
+    event, run = cast(worker.InputFailed, m.event), m.facts.run
+    run.code, run.revision = event.code, event.revision
 
 
 def _approval_asked(move: Move, m: Moment) -> None:

@@ -22,9 +22,10 @@ class InputAppended(Struct, frozen=True):
 
 
 class InputFailed(Struct, frozen=True):
-    """The required input could not be appended (TURN-26)."""
+    """The required input could not be appended (TURN-26); ``revision``: the history's, if any (BASE-OP-184)."""
 
     code: Code = Code.PERSISTENCE_FAILED
+    revision: str | None = None
 
 
 class AppendFailed(Struct, frozen=True):

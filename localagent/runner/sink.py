@@ -5,6 +5,7 @@ never block. Everything else blocks until the channel has taken it, for 2,000 ms
 and the call raises :class:`Undeliverable`, as does every later call except ``delta``.
 """
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 
@@ -50,8 +51,8 @@ class Sink(Protocol):
         """An activity started or ended; summary at most 1,024 bytes, redacted."""
         ...
 
-    def approval(self, summary: str) -> bool:
-        """Ask the user; False on denial, expiry or cancellation. Blocks up to 60,000 ms."""
+    def approval(self, summary: str) -> Callable[[], bool]:
+        """Ask the user. What comes back waits for the answer: False on denial, expiry or cancellation (60,000 ms)."""
         ...
 
     def diagnostic(self, code: str, summary: str) -> None:

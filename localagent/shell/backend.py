@@ -168,7 +168,7 @@ class LocalBackend:
         finally:
             later.close()
         if ended.word == "failed" and not ended.input_stored:
-            sink.input_failed()
+            sink.input_failed(ended.revision)
         return worker.TurnEnded(ended.word, ended.code, ended.revision)
 
     # leases and the end

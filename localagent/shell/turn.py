@@ -54,9 +54,9 @@ class Turn:
         with self._changed:
             self._changed.wait_for(lambda: self._awaited is not event or self.cancelled())
 
-    def input_failed(self) -> None:
-        """Say that the input could not be stored."""
-        self._emit(worker.InputFailed())
+    def input_failed(self, revision: str | None) -> None:
+        """Say that the input could not be stored, and which revision the history has now, if any (BASE-OP-184)."""
+        self._emit(worker.InputFailed(revision=revision))
 
     def delta(self, message_id: str, text: str) -> None:
         """Offer text for the eye; never waits."""
@@ -79,13 +79,17 @@ class Turn:
         """An activity started or ended."""
         self._emit(worker.ActivityChanged(activity_id, kind, state, name, summary))
 
-    def approval(self, summary: str) -> bool:
+    def approval(self, summary: str) -> Callable[[], bool]:
         """Ask the user. The core answers in every case: by the client, by expiry, or by denying (APPR-07)."""
         approval_id = self._fresh_id()
         self._emit(worker.ApprovalWanted(approval_id, summary, self._clock()))
-        with self._changed:
-            self._changed.wait_for(lambda: approval_id in self._answers or self.cancelled())
-            return self._answers.get(approval_id, False)
+
+        def answer() -> bool:
+            with self._changed:
+                self._changed.wait_for(lambda: approval_id in self._answers or self.cancelled())
+                return self._answers.get(approval_id, False)
+
+        return answer
 
     def diagnostic(self, code: str, summary: str) -> None:
         """A diagnostic of the run."""

@@ -160,6 +160,22 @@ def test_the_end_during_a_turn_cancels_it_and_keeps_the_text(home: Path, prompt:
         assert page["complete"] is True
 
 
+def test_several_approvals_are_pending_at_once_and_the_first_answer_wins(home: Path) -> None:
+    with Child(home) as child:
+        session = (child.initialize(), child.create())[1]
+        child.ask("turn.start", session_id=session, prompt="PARALLEL")
+        asked = [child.frames_until("approval.requested")[-1]["data"] for _ in range(2)]
+        names = ("session_id", "run_id", "approval_id")
+        first, second = ({name: each[name] for name in names} for each in asked)
+        assert child.call("approval.answer", **second, allow=False)["result"] == {"recorded": True}
+        assert child.call("approval.answer", **second, allow=True)["error"] == {"code": "stale_approval"}
+        child.ask("approval.answer", **first, allow=True)
+        frames = child.frames_until("run.finished")
+        ends = [frame["data"]["state"] for frame in frames if frame.get("event") == "activity"]
+        assert ends == ["completed", "failed"]  # in the order of the calls; the denied one did not run (D63)
+        assert frames[-1]["data"]["outcome"] == "completed"
+
+
 def test_a_killed_parent_leaves_no_child(home: Path) -> None:
     script = (
         "import os, subprocess, sys, time\n"

@@ -5,7 +5,6 @@ grammars, protocol and version. The order of the *work* is another one, for spee
 each check is a pure function of the line, and a line that decodes can be neither unbalanced nor unterminated.
 """
 
-import json
 import re
 from typing import Annotated, Any, Final, TypeVar
 
@@ -120,6 +119,8 @@ def _duplicates(line: bytes) -> tuple[bool, bool]:
 
     Keys are compared after unescaping (BASE-OP-22). The hook is called where an object ends: for the outermost, last.
     """
+    import json  # almost no line comes here
+
     repeats: list[bool] = []
 
     def hook(members: list[tuple[str, object]]) -> None:

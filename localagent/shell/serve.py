@@ -3,7 +3,6 @@
 import os
 import sys
 import traceback
-import uuid
 from collections.abc import Sequence
 
 from . import launch
@@ -33,7 +32,12 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 def _fresh_id() -> str:
-    return str(uuid.uuid4())
+    """A UUID, version 4. The library's module costs a tenth of the time to the first answer."""
+    data = bytearray(os.urandom(16))
+    data[6] = data[6] & 0x0F | 0x40
+    data[8] = data[8] & 0x3F | 0x80
+    text = data.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _run(pipes: launch.Pipes) -> int:

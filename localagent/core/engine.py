@@ -10,8 +10,6 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final
 
-from transitions import Machine
-
 from statemachines.admission import Check
 from statemachines.registry import COUPLINGS, MACHINES
 from statemachines.rows import SUBJECT, JointRow, Scope
@@ -36,6 +34,8 @@ class _Model:
 
 @cache
 def _library_machine(name: str) -> Any:
+    from transitions import Machine  # with the first move of any machine, so that the first answer need not wait for it
+
     spec = MACHINES[name]
     return Machine(
         model=None,

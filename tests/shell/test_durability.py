@@ -61,8 +61,14 @@ def _history(home: Path, session: str) -> list[dict[str, Any]] | str:
 
 @pytest.mark.parametrize(
     ("step", "done"),
-    [("SESSION_CREATE", False), ("SESSION_CREATE", True), ("SESSION_WRITE", False), ("SESSION_WRITE", True)]
-    + [("SESSION_SYNC", False), ("SESSION_SYNC_DIRECTORY", False)],
+    [
+        ("SESSION_CREATE", False),
+        ("SESSION_CREATE", True),
+        ("SESSION_WRITE", False),
+        ("SESSION_WRITE", True),
+        ("SESSION_SYNC", False),
+        ("SESSION_SYNC_DIRECTORY", False),
+    ],
 )
 def test_killed_before_the_last_sync_nothing_was_acknowledged(home: Path, step: str, done: bool) -> None:
     session, frames = _killed_at(home, step, done)
@@ -122,7 +128,7 @@ def test_what_was_shown_is_what_is_stored(home: Path, prompt: str) -> None:
     with Child(home) as child:
         session = (child.initialize(), child.create())[1]
         child.ask("turn.start", session_id=session, prompt=prompt)
-        frames = []
+        frames: list[dict[str, Any]] = []
         while not frames or frames[-1].get("event") != "run.finished":
             frames.append(child.frame())
             if frames[-1].get("event") == "approval.requested":

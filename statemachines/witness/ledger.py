@@ -1,0 +1,282 @@
+"""The ledger: what has been seen so far that later frames must agree with.
+
+It remembers identities, revisions, cursors and the text bookkeeping of the run, never states: those are the machines'.
+What a frame says is taken down as told, also where it was a fault, so that one fault is reported once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from statemachines.witness.shapes import STARTUP_CODES, TYPES, WORKER_CODES
+
+Data = Mapping[str, Any]
+
+SNAPSHOT_OF: Final[Mapping[str, str]] = {
+    "history.page": "history",
+    "session.list": "list",
+    "session.discover": "discover",
+    "model.catalog": "catalog",
+    "model.catalog.status": "catalog",
+}
+"""Paging method -> the machine of its snapshot."""
+
+ENVELOPE: Final = frozenset({"protocol", "version", "id", "method", "params"})
+"""The five fields of a request (ENV-01)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What is known of a line beside its JSON value."""
+
+    size: int = 0
+    """Bytes without the LF; 0 when not known."""
+    broken: bool = False
+    """It is not JSON, or not UTF-8; it has no value then."""
+    repeated: str = ""
+    """``top`` or ``params``: where a key occurs twice."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A line of the client, or the end of its input (``ends``: ``between`` or ``inside`` frames)."""
+
+    number: int
+    value: object = None
+    """The JSON value of the line."""
+    line: Line = Line()
+    formed: bool = False
+    """The five fields and both grammars are right: it has an identity, and it counts (D11)."""
+    fresh: bool = True
+    """The id was not seen before."""
+    within: bool = True
+    """At most 4,096 ids, this one included."""
+    ends: str = ""
+
+    @property
+    def frame(self) -> Data:
+        """The value, as far as it is an object."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def id(self) -> str:
+        """The identity; empty where it cannot be recovered."""
+        return str(self.frame["id"]) if self.formed else ""
+
+    @property
+    def method(self) -> str:
+        """The method; empty where the line is no request."""
+        return str(self.frame["method"]) if self.formed else ""
+
+    @property
+    def params(self) -> Data:
+        """The params, as far as they are an object."""
+        params = self.frame.get("params")
+        return params if isinstance(params, dict) else {}
+
+    @property
+    def continues(self) -> bool:
+        """True for a page of a snapshot that exists already."""
+        return self.params.get("revision") is not None and self.params.get("cursor") is not None
+
+    @property
+    def label(self) -> str:
+        """The line for people."""
+        if self.ends:
+            return f"end of input {self.ends} frames" if self.ends == "between" else "end of input inside a frame"
+        return f"{self.method} {self.id}" if self.formed else "a line that is no request"
+
+
+@dataclass(slots=True)
+class Segment:
+    """An assistant segment of the run."""
+
+    delta: int = -1
+    owing: bool = False
+    """Text was shown that no reconciliation has replaced yet."""
+    part: int = -1
+    """The last part of the reconciliation under way; -1 when none is."""
+    partial: bool | None = None
+    size: int = 0
+    """Bytes of the reconciliation, as far as it has come."""
+
+
+@dataclass(slots=True)
+class RunMemory:
+    """What was seen of the run that began last."""
+
+    known: list[tuple[str, str]] = field(default_factory=list)
+    """(session, run) as the answer gave it; others were faults, told once."""
+    segments: dict[str, Segment] = field(default_factory=dict)
+    activities: set[str] = field(default_factory=set)
+    approvals: set[str] = field(default_factory=set)
+    calls: dict[str, Data] = field(default_factory=dict)
+    cards: dict[str, Data] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Its id; empty while there was no run."""
+        return self.known[0][1] if self.known else ""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """What a revision names: the cursors given out, each with the entry before it. None is the start."""
+
+    revision: str = ""
+    cursors: dict[str | None, Data | None] = field(default_factory=lambda: {None: None})
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Everything seen so far."""
+
+    instance: str = ""
+    seq: int = 0
+    ids: set[str] = field(default_factory=set)
+    failed: str = ""
+    """The startup failure code."""
+    context: str = ""
+    session: str = ""
+    """The attached session."""
+    durable: set[str] = field(default_factory=set)
+    """Sessions that were acknowledged as stored."""
+    selection: str = ""
+    settled: bool = False
+    """Since the selection revision was shown, nothing was seen that may rotate it."""
+    outdated: set[str] = field(default_factory=set)
+    """Selection revisions that an attach or a selection has replaced."""
+    acknowledged: str = ""
+    """The revision of the last ``input.persisted`` (D64)."""
+    issued: set[str] = field(default_factory=set)
+    """Every history and catalog revision."""
+    snapshots: dict[str, Snapshot] = field(default_factory=dict)
+    runs: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
+    run: RunMemory = field(default_factory=RunMemory)
+    worked: bool = False
+    """A run or a session operation has ended."""
+
+    def snapshot(self, name: str) -> Snapshot:
+        """The snapshot of that name, empty if none was seen."""
+        return self.snapshots.setdefault(name, Snapshot())
+
+    def ask(self, number: int, value: object, line: Line) -> Asked:
+        """Take a line of the client down."""
+        frame: Data = value if isinstance(value, dict) else {}
+        named = TYPES["ID"](frame.get("id")) and TYPES["ID"](frame.get("method"))
+        formed = named and set(frame) == ENVELOPE and not line.broken and line.repeated != "top"
+        fresh = not formed or frame["id"] not in self.ids
+        if formed:
+            self.ids.add(frame["id"])
+        return Asked(number, value, line, formed, fresh, not fresh or len(self.ids) <= 4096)
+
+    def note_event(self, event: str, data: Data) -> None:
+        """Take an event down. A run nobody has heard of is one whose admission was missed, or misspelt."""
+        who = (data["session_id"], data["run_id"])
+        if who not in self.run.known and data["run_id"] not in self.runs - {self.run.id}:
+            self.run.known.append(who)
+        run = self.run
+        match event:
+            case "input.persisted":
+                self.acknowledged = data["revision"]
+                self.durable.add(data["session_id"])
+            case "message.delta":
+                segment = run.segments.setdefault(data["message_id"], Segment())
+                segment.delta = max(segment.delta, data["part"])
+                segment.owing = segment.owing or bool(data["text"])
+            case "message.reconcile":
+                _reconcile(run.segments.setdefault(data["message_id"], Segment()), data)
+            case "activity":
+                run.activities.add(data["activity_id"])
+            case "approval.requested":
+                run.approvals.add(data["approval_id"])
+            case "tool.card":
+                run.cards[data["activity_id"]] = data["card"]
+            case "client.tool.call":
+                run.calls[data["call_id"]] = data
+                self.calls.add(data["call_id"])
+            case "run.finished":
+                self._revise(data["revision"])
+                self.worked, self.settled = True, False
+
+    def note_result(self, asked: Asked, result: Data) -> None:
+        """Take the result of a request down."""
+        name = SNAPSHOT_OF.get(asked.method)
+        match asked.method:
+            case "initialize":
+                self._show(result["status"])
+            case "status":
+                self._show(result)
+            case "session.create" | "session.open":
+                self.session, self.settled = result["session_id"], False
+                self.outdated.add(self.selection)
+                self._revise(result["revision"])
+                if result["durable"]:
+                    self.durable.add(self.session)
+            case "model.refresh":
+                self.snapshots["catalog"] = Snapshot(result["catalog_revision"] or "")
+                self.issued.add(result["catalog_revision"] or "")
+            case "selection.set":
+                self.outdated.add(self.selection)
+                self.selection, self.settled = result["selection"]["revision"], True
+                self._revise(result["history_revision"])
+                self.durable.add(result["session_id"])
+            case "turn.start":
+                self.session = asked.params["session_id"]
+                self.begin(self.session, result["run_id"])
+            case "history.page":
+                self.session = result["session_id"]
+        if name is not None:
+            self._page(name, asked, result)
+        self.worked = self.worked or (asked.method in WORKER_CODES and asked.method != "initialize")
+
+    def begin(self, session: str, run: str) -> None:
+        """A run begins."""
+        self.run = RunMemory([(session, run)])
+        self.runs.add(run)
+
+    def note_error(self, asked: Asked, code: str) -> None:
+        """Take an error down."""
+        if asked.method == "initialize" and code in STARTUP_CODES:
+            self.failed = code
+        elif asked.method == "model.refresh" and code == "operation_cancelled":
+            self.snapshots["catalog"] = Snapshot()
+
+    def _show(self, status: Data) -> None:
+        self.context = status["context_id"] or self.context
+        selection = status.get("selection")
+        if selection is not None:
+            self.selection, self.settled = selection["revision"], True
+
+    def _revise(self, revision: str | None) -> None:
+        self.snapshots["history"] = Snapshot(revision or "")
+        self.issued.add(revision or "")
+
+    def _page(self, name: str, asked: Asked, result: Data) -> None:
+        if name != "history" and not asked.continues:
+            self.snapshots[name] = Snapshot(result["revision"])
+        snapshot = self.snapshot(name)
+        snapshot.revision = result["revision"]
+        if name == "catalog":
+            self.issued.add(result["revision"])
+            self.settled = False
+        entries = entries_of(result)
+        last = entries[-1] if entries else snapshot.cursors.get(asked.params.get("cursor"))
+        if name == "discover":
+            snapshot.cursors = {}  # a cursor of a scan is good for one use (EXT-DISC-41)
+        if result["next_cursor"] is not None:
+            snapshot.cursors[result["next_cursor"]] = last
+
+
+def _reconcile(segment: Segment, data: Data) -> None:
+    size = len(data["text"].encode("utf-8", "surrogatepass"))
+    segment.size = size if data["part"] == 0 else segment.size + size
+    segment.partial = data["partial"]
+    segment.part = -1 if data["last_part"] else data["part"]
+    segment.owing = segment.owing and not data["last_part"]
+
+
+def entries_of(result: Data) -> list[Data]:
+    """The entries of a page of any kind."""
+    return list(next((result[key] for key in ("entries", "sessions", "choices") if key in result), []))

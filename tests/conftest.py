@@ -1,0 +1,5 @@
+"""What all tests share: the Hypothesis profiles."""
+
+from .kit import profiles
+
+profiles.load()

@@ -27,13 +27,13 @@ types:
 # the fast suite, branch coverage gate included (under 3 minutes on 2 cores)
 test:
     coverage erase
-    coverage run -m pytest -n 2 --dist loadgroup -m "not deep"
+    coverage run -m pytest -n 2 -m "not deep"
     coverage combine --quiet
     coverage report --fail-under=95 --include='statemachines/*,localagent/protocol/*,localagent/core/*'
 
 # the deep profile: long campaigns, all slices, all mutants
 deep:
-    LOCALAGENT_HYPOTHESIS=deep pytest -n 2 --dist loadgroup -m "deep or not deep" --timeout=3600
+    LOCALAGENT_HYPOTHESIS=deep pytest -n 2 -m "deep or not deep" --timeout=3600
 
 # performance, as ratios in one run
 bench:

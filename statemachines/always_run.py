@@ -270,12 +270,10 @@ def calls(m: Model) -> Iterator[Always]:
 
 
 def segments(m: Model) -> Iterator[Always]:
-    """Segments, activities and cards."""
-    message, activity, card = (m.of(name)[0] for name in ("message", "activity", "card"))
+    """Segments: reconciled as a whole, abandoned only with their run."""
+    message = m.of("message")[0]
     reconciling, reconciled = m.code("message", Message.RECONCILING), m.code("message", Message.RECONCILED)
     abandoned, streaming = m.code("message", Message.ABANDONED), m.code("message", Message.STREAMING)
-    finished, absent = m.code("card", *CARD_FINISHED), m.code("card", Card.ABSENT)
-    unstarted, started = m.code("activity", Activity.NONE), m.code("activity", Activity.STARTED)
     yield (
         "a part leads to reconciling, the last one to reconciled, a delta to streaming",
         lambda s: (
@@ -294,6 +292,10 @@ def segments(m: Model) -> Iterator[Always]:
         lambda s: s.before[message] not in abandoned or _fresh(s) or s.after[message] in abandoned,
     )
     yield (
+        "a reconciled segment is not abandoned",
+        lambda s: s.before[message] not in reconciled or s.after[message] not in abandoned,
+    )
+    yield (
         "a segment is abandoned only with its run",
         lambda s: (
             s.before[message] in abandoned or s.after[message] not in abandoned or bool(count(s, frozenset(TERMINALS)))
@@ -303,6 +305,13 @@ def segments(m: Model) -> Iterator[Always]:
         "no segment is left open by a run that ended",
         lambda s: not count(s, frozenset(TERMINALS)) or s.after[message] not in streaming | reconciling,
     )
+
+
+def cards(m: Model) -> Iterator[Always]:
+    """Activities end at most once; cards follow them and keep their outcome."""
+    activity, card = m.of("activity")[0], m.of("card")[0]
+    finished, absent = m.code("card", *CARD_FINISHED), m.code("card", Card.ABSENT)
+    unstarted, started = m.code("activity", Activity.NONE), m.code("activity", Activity.STARTED)
     yield (
         "an activity says each of its changes once",
         lambda s: _fresh(s) or (Emit.ACTIVITY in s.emits) == (s.before[activity] != s.after[activity]),
@@ -318,11 +327,11 @@ def segments(m: Model) -> Iterator[Always]:
     )
     yield "a card follows its activity's start", lambda s: s.after[card] in absent or s.after[activity] not in unstarted
     yield (
-        "a finished card never runs again, and a card begins by running",
+        "a finished card keeps its outcome, and a card begins by running",
         lambda s: (
             _fresh(s)
             or (
-                (s.before[card] not in finished or s.after[card] in finished)
+                (s.before[card] not in finished or s.after[card] == s.before[card])
                 and not (s.before[card] in absent and s.after[card] in finished)
             )
         ),

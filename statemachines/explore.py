@@ -32,13 +32,14 @@ TALK: Final = ("channel", "approval:a", "message:m", "activity:t", "card:t", "cl
 SLICES: Final[Mapping[str, tuple[str, ...]]] = {
     "lifecycle": LIFECYCLE,
     "asks": (*LIFECYCLE, "channel", "approval:a", "client_call:c"),
-    "segments": (*LIFECYCLE, "channel", "message:m", "activity:t", "card:t"),
+    "segments": (*LIFECYCLE, "channel", "message:m"),
+    "cards": (*LIFECYCLE, "activity:t", "card:t"),
     "two approvals": (*LIFECYCLE, "channel", "approval:a", "approval:b"),
     "snapshots": (*LIFECYCLE, "history", "catalog"),
     "scans": (*LIFECYCLE, "list", "discover"),
     "talk": (*LIFECYCLE, *TALK),
 }
-"""Name -> the instances explored together. ``talk``, the product of two others, is for the deep profile."""
+"""Name -> the instances explored together. ``talk``, the product of three others, is for the deep profile."""
 
 _SUBJECT: Final = -1
 Compiled_Row = tuple[int, tuple[Emit, ...], tuple[tuple[int, int], ...], int]
@@ -95,14 +96,14 @@ Goal = tuple[str, frozenset[str], Callable[[State], bool], Callable[[State], boo
 class Judges:
     """Properties that read the same machines: a step that looks the same to them is judged once."""
 
-    positions: tuple[int, ...]
+    read: Callable[[State], object]
+    """Picks from a state what the properties read."""
     properties: tuple[Always, ...]
     seen: set[tuple[object, ...]] = field(default_factory=set)
 
     def faults(self, step: Step) -> Iterator[str]:
         """Names of the properties that the step breaks."""
-        before, after = step.before, step.after
-        key = (*(before[i] for i in self.positions), *(after[i] for i in self.positions), step.emits, id(step.choice))
+        key = (self.read(step.before), self.read(step.after), step.emits, id(step.choice))
         if key not in self.seen:
             self.seen.add(key)
             yield from (name for name, holds in self.properties if not holds(step))

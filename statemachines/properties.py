@@ -7,6 +7,7 @@ and finals no slice has shown.
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from operator import itemgetter
 from typing import Final
 
 from statemachines import always_child, always_run
@@ -26,6 +27,7 @@ _GROUPS: Final[tuple[tuple[str, Callable[[Model], Iterable[Always]]], ...]] = (
     ("channel", always_run.channel),
     ("client_call", always_run.calls),
     ("message", always_run.segments),
+    ("card", always_run.cards),
 )
 
 
@@ -36,7 +38,7 @@ def always(model: Model) -> tuple[Judges, ...]:
         if any(machine_of(name) == needs for name in model.instances):
             model.asked.clear()
             properties = tuple(group(model))
-            groups.append(Judges(tuple(sorted(model.asked)), properties))
+            groups.append(Judges(itemgetter(*sorted(model.asked)), properties))
     return tuple(groups)
 
 

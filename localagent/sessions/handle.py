@@ -87,13 +87,13 @@ class Handle:
         ``session_invalid``, ``history_limit`` (also ``content_limit``), ``cwd_mismatch``; then there is no revision.
         """
         self._history = None
-        reading = self._reading
-        anew = reading is None or not self._journal.unchanged(cancelled)
-        if reading is None or anew:
-            reading = self._read(cancelled)
+        if self._reading is not None and not self._journal.unchanged(cancelled):
+            self._reading = None
+        reading = self._reading or self._read(cancelled)
         history = reading.cutter.history(reading.projection.snapshot(), self._desk.fresh())
-        if anew:
+        if self._reading is None:
             self._verify_workspace(reading.facts, cancelled)
+            self._reading = reading
         self.preferences, self.scope = reading.facts.preferences, reading.facts.scope
         self._history = history
         return history.revision
@@ -113,7 +113,6 @@ class Handle:
         return history.page(cursor)
 
     def _read(self, cancelled: CancelCheck) -> _Reading:
-        self._reading = None
         reading = _Reading(self.session_id)
         try:
             with closing(self._journal.read(cancelled)) as stored:
@@ -125,7 +124,6 @@ class Handle:
                 raise StoreError(Code.SESSION_MISSING, "the file is gone") from None
         except (BadRecord, Unsafe, OSError) as fault:
             raise StoreError(Code.SESSION_INVALID, str(fault)) from None
-        self._reading = reading
         return reading
 
     def _verify_workspace(self, facts: Facts, cancelled: CancelCheck) -> None:

@@ -204,7 +204,7 @@ def _look(name: str, directory: int) -> Iterator[_Found | None]:
     if not stat.S_ISREG(found.st_mode):
         raise Unsafe("a lock that is not a regular file")
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+        descriptor = _open(name, directory)
     except FileNotFoundError:
         yield None
         return
@@ -217,6 +217,15 @@ def _look(name: str, directory: int) -> Iterator[_Found | None]:
         yield _Found(descriptor, found)
     finally:
         os.close(descriptor)
+
+
+def _open(name: str, directory: int) -> int:
+    """Open for writing if we may: over a network, what is open for reading alone cannot be locked."""
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        return os.open(name, flags | os.O_RDWR, dir_fd=directory)
+    except PermissionError:
+        return os.open(name, flags | os.O_RDONLY, dir_fd=directory)
 
 
 def _remove_stale(place: Place, name: str, directory: int, clock: Clock, *, guarded: bool) -> None:

@@ -17,11 +17,11 @@ class Ownership:
     (SESS-35). ``spoilt`` tells that this child must not append to it any more (REC-32, LEASE-04).
     """
 
-    def __init__(self, root: Root, session_id: str, clock: Clock) -> None:
+    def __init__(self, root: Root, session_id: str, clock: Clock, stored: bool, spoilt: bool) -> None:
         """Take both leases or neither. Raises Held, Unsafe or OSError."""
         self.session_id = session_id
-        self.stored = False
-        self.spoilt = False
+        self.stored = stored
+        self.spoilt = spoilt
         self.appending = threading.Lock()  # the append mutex of REC-30
         self._shares = 1
         self._mutex = threading.Lock()

@@ -37,7 +37,7 @@ class Store:
         Raises Cancelled or StoreError: ``session_busy``, ``session_invalid`` (D79).
         """
         proceed(cancelled)
-        return self._attach(self._own(str(uuid.uuid4())), cancelled)
+        return self._attach(self._own(str(uuid.uuid4()), stored=False), cancelled)
 
     def open(self, session_id: str, cancelled: CancelCheck = never) -> Handle:
         """Attach exactly the session ``session_id`` (SESS-31), which may be attached to this child already.
@@ -53,8 +53,7 @@ class Store:
             shared = ownership is not None and ownership.share()
         if ownership is None or not shared:
             self._require_stored(session_id)
-            ownership = self._own(session_id)
-            ownership.stored = True
+            ownership = self._own(session_id, stored=True)
         return self._attach(ownership, cancelled)
 
     def renew(self, now_ns: int) -> None:
@@ -73,15 +72,14 @@ class Store:
         if found is None:
             raise StoreError(Code.SESSION_MISSING)
 
-    def _own(self, session_id: str) -> Ownership:
+    def _own(self, session_id: str, stored: bool) -> Ownership:
         try:
-            ownership = Ownership(self._root, session_id, self._clock)
+            ownership = Ownership(self._root, session_id, self._clock, stored, session_id in self._spoilt)
         except Held as fault:
             raise StoreError(Code.SESSION_BUSY, str(fault)) from None
         except (OSError, Unsafe) as fault:
             raise StoreError(Code.SESSION_INVALID, str(fault)) from None
         with self._mutex:
-            ownership.spoilt = session_id in self._spoilt
             self._owned[session_id] = ownership
         return ownership
 

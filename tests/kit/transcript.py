@@ -298,7 +298,7 @@ class Checker:
         assert run is not None
         key = "approval_id" if "approval_id" in fields else "call_id"
         allows = fields.get("allow") or fields.get("result") is not None
-        recorded = line is not None and line.recorded and line.params[key] == fields[key]
+        recorded = line is not None and line.recorded and line.params.get(key) == fields[key]
         if line and recorded and key == "approval_id":
             must(allows == line.params["allow"], "APPR-03: as the client answered")
         late = isinstance(given, Said) and given.what == "event" and given.fields.get(key) == fields[key]

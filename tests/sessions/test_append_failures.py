@@ -179,7 +179,12 @@ def test_a_lost_lease_ends_appending(house: House, role: str, noticed: str) -> N
     assert refused(handle) is Outcome.REFUSED
     assert house.file(handle.session_id).read_bytes() == before
     handle.release()
-    assert house.lock(f"{handle.session_id}.{role}").exists()  # somebody else's by now
+    lock = house.lock(f"{handle.session_id}.{role}")
+    assert lock.exists()  # somebody else's by now
+    lock.unlink()
+    again = store.open(handle.session_id)  # to be read; this child has lost its word
+    assert refused(again) is Outcome.REFUSED
+    again.release()
 
 
 def test_a_renewal_touches_both_leases(house: House) -> None:

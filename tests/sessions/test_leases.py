@@ -202,6 +202,22 @@ def test_a_lock_that_cannot_be_opened_is_unsafe(house: House, monkeypatch: pytes
         take(house)
 
 
+def test_a_lock_that_may_only_be_read_is_judged(house: House, dead_pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(house, f"pid={os.getpid()}\n".encode())
+    original = os.open
+
+    def refuse(name: str, flags: int, *rest: Any, **more: Any) -> int:
+        if name == path.name and flags & os.O_RDWR and not flags & os.O_CREAT:
+            raise PermissionError(13, "Permission denied")
+        return original(name, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(Held):
+        take(house)
+    put(house, f"pid={dead_pid}\n".encode())
+    take(house).release()
+
+
 # LEASE-06
 
 

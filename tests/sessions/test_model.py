@@ -104,7 +104,7 @@ class Stores(RuleBasedStateMachine):
     @rule(number=CHILDREN, pick=ANY)
     def open(self, number: int, pick: int) -> None:
         process = self.processes[number]
-        session_id = sorted(self.sessions)[pick % len(self.sessions)]
+        session_id = list(self.sessions)[pick % len(self.sessions)]  # in order of creation
         expected = self.why_not(process, session_id)
         if expected is not None:
             assert refusal(lambda: process.store.open(session_id)) is expected
@@ -176,7 +176,7 @@ class Stores(RuleBasedStateMachine):
     @precondition(lambda self: any(each.records is not None for each in self.sessions.values()))
     @rule(pick=ANY, how=EDITS)
     def edit(self, pick: int, how: str) -> None:
-        stored = sorted(name for name, each in self.sessions.items() if each.records is not None)
+        stored = [name for name, each in self.sessions.items() if each.records is not None]
         session_id = stored[pick % len(stored)]
         session = self.sessions[session_id]
         path = self.house.file(session_id)

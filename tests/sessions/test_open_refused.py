@@ -10,7 +10,7 @@ import pytest
 from localagent.protocol.codes import Code
 from localagent.protocol.limits import LIMITS
 from localagent.sessions.store import Store
-from tests.sessions.kit import House, all_parts, opening, refusal, turn
+from tests.sessions.kit import House, all_parts, begun, opening, refusal, turn
 
 
 def link_to(target: str) -> Callable[[Path], None]:
@@ -219,6 +219,15 @@ def test_every_recorded_directory_must_be_ours(house: House, cwds: list[str]) ->
     (work / "loop").symlink_to("loop")
     house.put("s", *[note(house, cwd.replace("{cwd}", house.cwd)) for cwd in cwds])
     assert opening(house) is Code.CWD_MISMATCH
+
+
+def test_what_another_program_appended_elsewhere_is_not_served(house: House) -> None:
+    handle = begun(house)
+    with house.file(handle.session_id).open("ab") as file:
+        file.write(house.line(handle.session_id, "session_usage", {}, cwd="/") + b"\n")
+    for _ in range(2):
+        assert refusal(handle.refresh) is Code.CWD_MISMATCH
+        assert handle.revision is None
 
 
 def test_other_spellings_of_our_directory(house: House) -> None:

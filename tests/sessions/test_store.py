@@ -2,13 +2,18 @@
 
 import fcntl
 import os
+import threading
+import time
 
 import pytest
 
 from localagent.protocol.codes import Code
 from localagent.protocol.ids import is_id, is_uuid
+from localagent.sessions import lines
+from localagent.sessions.disk import Step
 from localagent.sessions.errors import Cancelled
-from tests.sessions.kit import FIRST, House, StillClock, begun, is_complete, opening, refusal, shown, turn
+from localagent.sessions.ownership import Ownership
+from tests.sessions.kit import FIRST, House, StillClock, begun, is_complete, opening, refusal, shown, turn, watching
 
 # creating
 
@@ -125,6 +130,48 @@ def test_the_attached_session_reopens_with_what_is_there_now(house: House) -> No
     assert house.names() == {"event-id-sequence"}
 
 
+def test_a_session_passes_from_handle_to_handle(house: House) -> None:
+    store = house.store()
+    handle = store.create()
+    for number in range(4):
+        again = store.open(handle.session_id)
+        handle.release()
+        handle = again
+        handle.append(turn(number))
+    handle.release()
+    assert house.names() == {"event-id-sequence", f"{handle.session_id}.jsonl"}
+
+
+def test_an_ownership_that_is_over_is_not_shared(house: House) -> None:
+    ownership = Ownership(house.root, "s", StillClock().clock, stored=False, spoilt=False)
+    assert ownership.share()
+    assert not ownership.release()
+    assert ownership.release()
+    assert not ownership.share()
+
+
+def test_a_file_that_goes_while_it_is_opened_is_missing(house: House) -> None:
+    path = house.put_bytes("s", b"")
+
+    def remove(step: Step, done: bool) -> None:
+        path.unlink(missing_ok=True)
+
+    with watching(remove):
+        assert refusal(lambda: house.store().open("s")) is Code.SESSION_MISSING
+    assert house.names() == set()
+
+
+def test_releasing_twice_does_not_release_for_another(house: House) -> None:
+    store = house.store()
+    one = store.create()
+    two = store.open(one.session_id)
+    one.release()
+    one.release()
+    two.append(turn(1))
+    two.refresh()
+    assert shown(two) == FIRST
+
+
 def test_another_child_finds_it_busy(house: House) -> None:
     handle = begun(house)
     assert opening(house, handle.session_id) is Code.SESSION_BUSY
@@ -146,6 +193,31 @@ def test_two_sessions_of_one_child(house: House) -> None:
     assert len(shown(two)) == 4
 
 
+def test_leases_are_renewed_from_another_thread(house: House) -> None:
+    """The loop renews while a worker attaches, appends and releases; neither sees the other's half-done work."""
+    store = house.store()
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.is_set():
+            store.renew(time.time_ns())
+
+    renewing = threading.Thread(target=renew)
+    renewing.start()
+    try:
+        for number in range(100):
+            handle = store.create()
+            handle.append(turn(number))
+            again = store.open(handle.session_id)
+            handle.release()
+            again.append(turn(number))
+            again.release()
+    finally:
+        over.set()
+        renewing.join()
+    assert not [name for name in house.names() if name.endswith(".lock")]
+
+
 # cancelling
 
 
@@ -161,8 +233,10 @@ class After:
 
 
 def test_cancelled_at_every_question_nothing_is_left(house: House) -> None:
-    house.put("s", *[house.line("s", "session_usage", {})] * 2_000)
+    spellings = [house.cwd + "/." * number for number in range(3)]
+    house.put("s", *[house.line("s", "session_usage", {}, cwd=cwd) for cwd in spellings * 300])
     store = house.store()
+    blocks = -(-house.file("s").stat().st_size // lines.BLOCK)
     asked = 0
     while True:
         token = After(asked)
@@ -172,7 +246,7 @@ def test_cancelled_at_every_question_nothing_is_left(house: House) -> None:
         except Cancelled:
             assert house.names() == {"s.jsonl"}
             asked += 1
-    assert asked > 5
+    assert asked == 1 + blocks + len(spellings)  # between bounded steps, and only there
     with pytest.raises(Cancelled):
         store.create(After(0))
     assert house.names() == {"s.jsonl"}

@@ -157,79 +157,15 @@ def _start(kind: WorkerKind) -> Callable[[Moment, Move], Filled]:
     return start
 
 
-def _input_persisted(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.InputAppended, m.event)
-    return events.InputPersisted(
-        durable=True, message_id=event.message_id, revision=event.revision, run_id=run.run_id, session_id=run.session_id
-    )
+def _told(kind: type[Output], event: type[worker.RunEvent], **fixed: Any) -> Callable[[Moment, Move], Filled]:
+    """The data of an event: what the worker told under the same names, the run's two ids, and what is ``fixed``."""
+    same = tuple(name for name in kind.__struct_fields__ if name in event.__struct_fields__)
 
+    def fill(m: Moment, move: Move) -> Filled:
+        run, told = m.facts.run, {name: getattr(m.event, name) for name in same}
+        return kind(run_id=run.run_id, session_id=run.session_id, **told, **fixed)
 
-def _delta(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.Delta, m.event)
-    return events.MessageDelta(
-        message_id=event.message_id, part=event.part, run_id=run.run_id, session_id=run.session_id, text=event.text
-    )
-
-
-def _reconcile(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.Reconcile, m.event)
-    return events.MessageReconcile(
-        last_part=event.last_part,
-        message_id=event.message_id,
-        part=event.part,
-        partial=event.partial,
-        run_id=run.run_id,
-        session_id=run.session_id,
-        text=event.text,
-    )
-
-
-def _activity(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.ActivityChanged, m.event)
-    return events.Activity(
-        activity_id=event.activity_id,
-        kind=event.kind,
-        name=event.name,
-        run_id=run.run_id,
-        session_id=run.session_id,
-        state=event.state,
-        summary=event.summary,
-    )
-
-
-def _card(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.CardShown, m.event)
-    return events.ToolCard(activity_id=event.activity_id, card=event.card, run_id=run.run_id, session_id=run.session_id)
-
-
-def _approval(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.ApprovalWanted, m.event)
-    return events.ApprovalRequested(
-        approval_id=event.approval_id,
-        expires_in_ms=LIMITS.approval_ms,
-        run_id=run.run_id,
-        session_id=run.session_id,
-        summary=event.summary,
-    )
-
-
-def _diagnostic(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast("worker.Note | worker.AppendFailed", m.event)
-    return events.Diagnostic(code=event.code, run_id=run.run_id, session_id=run.session_id, summary=event.summary)
-
-
-def _call(m: Moment, move: Move) -> Filled:
-    run, event = m.facts.run, cast(worker.CallWanted, m.event)
-    return events.ClientToolCall(
-        arguments=event.arguments,
-        call_id=event.call_id,
-        name=event.name,
-        run_id=run.run_id,
-        session_id=run.session_id,
-        subagent_id=event.subagent_id,
-        task_id=event.task_id,
-        timeout_ms=event.timeout_ms,
-    )
+    return fill
 
 
 def _call_cancel(m: Moment, move: Move) -> Filled:
@@ -296,14 +232,14 @@ FILL: Final[Mapping[Emit, Callable[[Moment, Move], Filled]]] = {
     Emit.TURN_CANCEL_RESULT: lambda m, _: Answer(_request_id(m), results.CancellationRequested()),
     Emit.APPROVAL_ANSWER_RESULT: lambda m, _: Answer(_request_id(m), results.ApprovalRecorded()),
     Emit.CLIENT_TOOL_RESULT_RESULT: lambda m, _: Answer(_request_id(m), results.ToolResultAccepted()),
-    Emit.INPUT_PERSISTED: _input_persisted,
-    Emit.MESSAGE_DELTA: _delta,
-    Emit.MESSAGE_RECONCILE: _reconcile,
-    Emit.ACTIVITY: _activity,
-    Emit.TOOL_CARD: _card,
-    Emit.APPROVAL_REQUESTED: _approval,
-    Emit.DIAGNOSTIC: _diagnostic,
-    Emit.CLIENT_TOOL_CALL: _call,
+    Emit.INPUT_PERSISTED: _told(events.InputPersisted, worker.InputAppended, durable=True),
+    Emit.MESSAGE_DELTA: _told(events.MessageDelta, worker.Delta),
+    Emit.MESSAGE_RECONCILE: _told(events.MessageReconcile, worker.Reconcile),
+    Emit.ACTIVITY: _told(events.Activity, worker.ActivityChanged),
+    Emit.TOOL_CARD: _told(events.ToolCard, worker.CardShown),
+    Emit.APPROVAL_REQUESTED: _told(events.ApprovalRequested, worker.ApprovalWanted, expires_in_ms=LIMITS.approval_ms),
+    Emit.DIAGNOSTIC: _told(events.Diagnostic, worker.Note),
+    Emit.CLIENT_TOOL_CALL: _told(events.ClientToolCall, worker.CallWanted),
     Emit.CLIENT_TOOL_CANCEL: _call_cancel,
     Emit.RUN_COMPLETED: _finished("completed"),
     Emit.RUN_FAILED: _finished("failed"),

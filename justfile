@@ -47,6 +47,10 @@ explore *ARGS:
 diagrams:
     python diagrams/render.py
 
+# write the shell completions anew
+completions:
+    for shell in bash zsh fish; do shtab --shell=$shell localagent.cli.parser > completions/localagent.$shell; done
+
 # build the documentation site (docs/_build/html)
 docs: diagrams
     sphinx-build -W --keep-going -q -b html docs docs/_build/html

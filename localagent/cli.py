@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from localagent.shell.serve import serve
 
         return serve(given[1:])
-    options = _parser().parse_args(given)
+    options = parser().parse_args(given)
     try:
         return int(options.run(options))
     except BrokenPipeError:
@@ -28,16 +28,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> "argparse.ArgumentParser":
+def parser() -> "argparse.ArgumentParser":
+    """The parser of the command line; the shell completions are made from it."""
     import argparse
 
-    parser = argparse.ArgumentParser(
+    top = argparse.ArgumentParser(
         prog="localagent",
         description="Executable reference for magi-code.local-agent, version 1.",
     )
-    parser.add_argument("--version", action="version", version=_version())
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    commands.add_parser("serve", help="serve the protocol on stdin and stdout (what a client starts)", add_help=False)
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    serve = commands.add_parser("serve", help="serve the protocol on stdin and stdout (what a client starts)")
+    serve.add_argument("--stdio", action="store_true", help="the one transport there is")
 
     demo = commands.add_parser("demo", help="start a backend, hold a whole conversation with it, and explain it")
     demo.add_argument("--json", action="store_true", help="one JSON object a line instead of text")
@@ -59,7 +61,7 @@ def _parser() -> "argparse.ArgumentParser":
     explore = commands.add_parser("explore", help="explore the joint machines and judge every transition")
     explore.add_argument("slice", nargs="*", help="slices to explore; all but the deep one without it")
     explore.set_defaults(run=_explore)
-    return parser
+    return top
 
 
 def _version() -> str:

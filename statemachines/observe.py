@@ -29,6 +29,7 @@ from statemachines.step import World, initial_world
 from statemachines.witness import amiss, frames, search
 from statemachines.witness.amiss import Blame
 from statemachines.witness.frames import Told
+from statemachines.witness.leaving import leave
 from statemachines.witness.ledger import Asked, Data, Ledger, Line
 from statemachines.witness.rules import NOBODY, violations
 from statemachines.witness.search import Guess, Step
@@ -54,6 +55,11 @@ class Finding:
     machine: str
     state: str
     clauses: tuple[str, ...]
+
+    @property
+    def clause(self) -> str:
+        """The first of the clauses, which says most."""
+        return self.clauses[0]
 
     @property
     def reading(self) -> bool:
@@ -131,13 +137,11 @@ class Observer:
         self._open, self._status = list(self._left()), status
         if status < 0 or (self._ledger.seq == 0 and status):
             return self._tell(Source.PROCESS, label, notes=("a signal, or a failed launch: frames say nothing of it",))
-        found = search.leave(self._fresh(), self._ledger, status)
+        found = leave(self._fresh(), self._ledger, status)
         if not found:
-            what = (
-                f"{label}, although a run or output was left" if status == 0 else f"{label} is none of the contract's"
-            )
-            clauses = ("FLOW-18", "FLOW-19", "FLOW-20", "D40", "D41")
-            return self._tell(Source.PROCESS, label, found=[self._blame("output", what, *clauses)])
+            what = f"{label}, although a run or output was left" if status == 0 else f"{label} is none of the contract"
+            blame = self._blame("output", what, "FLOW-18", "FLOW-19", "FLOW-20", "D40", "D41")
+            return self._tell(Source.PROCESS, label, found=[blame])
         self._guesses = found
         return self._tell(Source.PROCESS, label, found[0])
 
@@ -159,6 +163,8 @@ class Observer:
                 yield self._blame("connection", f"{asked.label} was not answered", "FLOW-05")
             if asked.ends or asked.method == "shutdown":
                 break  # what came behind is not read
+        for asked in guess.deferred:
+            yield self._blame("connection", f"{asked.label} was not answered", "FLOW-05")
         for item in guess.owed:
             what = item.emit.value if item.emit else " ".join(item.codes)
             yield self._blame("connection", f"{what} was not sent", "FLOW-05", "SHUT-09")
@@ -240,7 +246,7 @@ class Observer:
         waiting: list[Asked | None] = []
         for guess in self._guesses:
             waiting += [guess.work, guess.startup if guess.world["connection"] is ConnectionState.STARTING else None]
-            waiting += [*guess.queue, *(item.asked for item in guess.owed)]
+            waiting += [*guess.deferred, *guess.queue, *(item.asked for item in guess.owed)]
         found = [each for each in (*waiting, *self._overtaken) if each and name in search.names_of(each, code)]
         found.sort(key=lambda each: each.formed and (not name or each.fresh == (code == "duplicate_id")))
         return found[0] if found else None
@@ -273,14 +279,15 @@ class Observer:
     ) -> Explanation:
         """Judge the content, then put the explanation together."""
         guess = self._guesses[0]
-        if not faults:
-            view = replace(search.view(guess, self._ledger, asked), data=told.data)
-            faults = [*violations("frame", replace(view, data=frame)), *violations(rules, view)]
-            faults += violations("event", view) if rules.startswith("event/") else []
-        elif blame is not None:
-            blame = None  # it is misshapen: what it tells is not sure
-        found = [*([blame] if blame else []), *map(self._fault, faults)]
-        return self._envelope(told.label, frame, guess, found)
+        if faults:  # it is misshapen: what it tells is not sure, and no rule can be asked
+            return self._envelope(told.label, frame, guess, list(map(self._fault, faults)))
+        view = replace(search.view(guess, self._ledger, asked), data=told.data)
+        kinds = ("event", rules) if rules.startswith("event/") else (rules,)
+        faults = [
+            *violations("frame", replace(view, data=frame)),
+            *(f for kind in kinds for f in violations(kind, view)),
+        ]
+        return self._envelope(told.label, frame, guess, [*([blame] if blame else []), *map(self._fault, faults)])
 
     def _envelope(self, label: str, frame: Data, guess: Guess | None, found: list[Blame]) -> Explanation:
         """Take the envelope down, and say what is odd about it without being a fault."""

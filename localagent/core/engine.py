@@ -20,16 +20,14 @@ RUN: Final = tuple(name for name, spec in MACHINES.items() if spec.scope is Scop
 
 
 class _Model:
-    """What the library moves: one instance of one machine. ``state`` is written by the library alone.
+    """What the library moves: one instance of one machine. ``state`` is written by the library, once it has begun.
 
     Models are not added to the library's machine, which outlives every connection: it would keep each one for good,
     and warn of every method that it does not bind.
     """
 
-    state: Enum
-
-    def __init__(self, instance: str) -> None:
-        self.instance = instance
+    def __init__(self, instance: str, state: Enum) -> None:
+        self.instance, self.state = instance, state
 
 
 @cache
@@ -129,8 +127,7 @@ class Engine:
 
     def _add(self, instance: str) -> _Model:
         name = machine_of(instance)
-        model = self._models[instance] = _Model(instance)
-        _library_machine(name).set_state(MACHINES[name].initial, model)
+        model = self._models[instance] = _Model(instance, MACHINES[name].initial)
         if name in self._many:
             self._many[name].append(instance)
         return model

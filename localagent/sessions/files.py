@@ -47,6 +47,15 @@ def require_private(found: os.stat_result) -> None:
         raise Unsafe("permissions for group or others")
 
 
+def require_trusted(found: os.stat_result) -> None:
+    """Raise Unsafe unless it is a regular file with one link, and private (REC-02)."""
+    if not stat.S_ISREG(found.st_mode):
+        raise Unsafe("not a regular file")
+    if found.st_nlink != 1:
+        raise Unsafe("more than one link")
+    require_private(found)
+
+
 def status(name: str, directory: int) -> os.stat_result | None:
     """What stands under ``name``, a link itself included; None if nothing does."""
     try:
@@ -67,12 +76,7 @@ def open_private(name: str, directory: int, flags: int = os.O_RDONLY) -> int:
     except OSError as fault:
         raise Unsafe(f"cannot be opened: {fault.strerror}") from None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise Unsafe("not a regular file")
-        if found.st_nlink != 1:
-            raise Unsafe("more than one link")
-        require_private(found)
+        require_trusted(os.fstat(descriptor))
     except BaseException:
         os.close(descriptor)
         raise

@@ -123,7 +123,7 @@ class Journal:
     def unchanged(self, cancelled: CancelCheck = never) -> bool:
         """Tell whether the file is still what was last seen of it: the same bytes, or still none (HIST-45).
 
-        Raises Cancelled. What cannot be looked at counts as changed.
+        Raises Cancelled. What cannot be looked at, or became unsafe, counts as changed.
         """
         known = self._known
         try:
@@ -131,6 +131,7 @@ class Journal:
                 found = files.status(self._name, directory)
                 if known is None or found is None:
                     return known is None and found is None
+                files.require_trusted(found)
                 if Identity.of(found) != known.identity:
                     return False
                 return known.distinct or self._same_bytes(known, directory, cancelled)

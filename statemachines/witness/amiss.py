@@ -159,6 +159,7 @@ def answer_as_told(guess: Guess, told: Told, asked: Asked | None) -> Guess:
     if asked is None:
         return guess
     queue = guess.queue
+    guess = replace(guess, deferred=tuple(each for each in guess.deferred if each is not asked))
     before = queue[: queue.index(asked)] if asked in queue else ()
     opening = next((each for each in (*before, asked) if each.method == "initialize"), None)
     guess = replace(guess, queue=tuple(each for each in queue if each not in (*before, asked)))

@@ -290,6 +290,11 @@ def obstacle(view: View) -> Check | None:
     return next((check for check, _ in checks(view.asked) if verdict(check, view) is False), None)
 
 
+def refusable(view: View) -> bool:
+    """Whether some check may fail."""
+    return any(verdict(check, view) is not True for check, _ in checks(view.asked))
+
+
 def refusals(view: View, code: str) -> Iterator[Refusal]:
     """Every ground on which the request may be refused with this code, the certain ones first."""
     grounds = [

@@ -142,7 +142,7 @@ def read_event(name: str, data: Data) -> Told | None:
     feeds = carried((about, given))
     if name == "client.tool.cancel":
         feeds = (((about, ClientCallInput.TIMER_EXPIRED), None), *feeds)
-    label = f"{name} {data['state']}" if name == "activity" else name
+    label = " ".join((name, *(str(data[key]) for key in ("state", "reason") if key in data)))
     instances = tuple(dict.fromkeys((about, emitter)))
     return Told(kind, label, frozenset({named.emit}), frozenset({emitter}), data, "", feeds, instances)
 

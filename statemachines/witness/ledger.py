@@ -257,7 +257,8 @@ class Ledger:
         if name != "history" and not asked.continues:
             self.snapshots[name] = Snapshot(result["revision"])
         snapshot = self.snapshot(name)
-        snapshot.revision = result["revision"]
+        if result["revision"] != self.acknowledged:  # which may still be served (D64)
+            snapshot.revision = result["revision"]
         if name == "catalog":
             self.issued.add(result["revision"])
             self.settled = False

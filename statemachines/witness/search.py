@@ -17,15 +17,13 @@ from statemachines.admission import ASSUMED, BEGINS_RUN, LISTENING, Check
 from statemachines.approval import ApprovalInput
 from statemachines.channel import ChannelInput
 from statemachines.client_call import REASONS
-from statemachines.connection import LIVE, ConnectionInput, ConnectionState
-from statemachines.operation import OperationInput
-from statemachines.output import EXIT_STATUS, OutputInput
+from statemachines.connection import ConnectionInput, ConnectionState
 from statemachines.persistence import REPORTED
 from statemachines.registry import MACHINES
 from statemachines.rows import KINDS, TERMINALS, Emit, Kind, Row, Scope
 from statemachines.run import FINISHING, OVER, RunInput, RunState
 from statemachines.step import Feed, ImpossibleInputError, Move, World, machine_of, step
-from statemachines.witness.facts import admission_of, instance_of, obstacle, refusals
+from statemachines.witness.facts import Refusal, admission_of, checks, instance_of, obstacle, refusable, refusals
 from statemachines.witness.frames import CODE_OF, Told, startup_feeds, work_feeds
 from statemachines.witness.ledger import Asked, Ledger
 from statemachines.witness.rules import View
@@ -36,32 +34,21 @@ MOST: Final = 8
 _PATIENCE: Final = 10
 """What a search may cost."""
 
-_LAST_WORDS: Final = (
+LAST_WORDS: Final = (
     RunInput.WORKER_FAILED,
     RunInput.WORKER_STOPPED,
     RunInput.WORKER_COMPLETED,
     RunInput.WORKER_INPUT_FAILED,
 )
+"""What a runner may say last, the likeliest first."""
 _HIDDEN: Final[tuple[Feed, ...]] = (
     ("channel", ChannelInput.WORKER_WAITS),
     ("channel", ChannelInput.WORKER_UNDELIVERABLE),
-    *(("run", given) for given in _LAST_WORDS),
+    *(("run", given) for given in LAST_WORDS),
 )
 """What may happen in a run without any frame. Timers of approvals come on top, workers' answers always show."""
 
 _FAULTY: Final = frozenset({RunInput.JOINT_GONE, RunInput.JOINT_UNDELIVERABLE, RunInput.JOINT_UNSTORED})
-
-_WAY_OUT: Final[tuple[Feed, ...]] = (
-    *(("output", given) for given in OutputInput if given is not OutputInput.JOINT_CLOSE),
-    ("connection", ConnectionInput.WORKER_CLEANED),
-    ("connection", ConnectionInput.TIMER_CLEANUP),
-)
-"""What may happen between the last frame and the exit."""
-_UNSEEN: Final[tuple[Feed, ...]] = (
-    *(("run", given) for given in (*_LAST_WORDS, RunInput.WORKER_GONE)),
-    ("operation", OperationInput.WORKER_CANCELLED),
-)
-"""What may also happen there, unseen, when nothing need be delivered any more (FLOW-10, FLOW-21, FLOW-22)."""
 
 LATE: Final = frozenset({Emit.SHUTDOWN_RESULT, Emit.OPERATION_CANCEL_RESULT, Emit.TURN_CANCEL_RESULT})
 """Answers that what they cause may overtake: BASE-OP-60, D44, EXT-OP-25; for ``turn.cancel`` see ``_may_pass``."""
@@ -72,7 +59,6 @@ _WORK_ANSWERS: Final = frozenset({Emit.OPERATION_RESULT, Emit.OPERATION_ERROR, E
 
 _REASONS: Final[Mapping[Any, str]] = REASONS
 _STORED: Final[Mapping[Any, str]] = REPORTED
-_STATUS: Final[Mapping[Any, int]] = EXIT_STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +91,8 @@ class Guess:
     queue: tuple[Asked, ...] = ()
     """Lines of the client that were not processed yet."""
     owed: tuple[Owed, ...] = ()
+    deferred: tuple[Asked, ...] = ()
+    """Asynchronous requests that were read and refused; the refusal was not seen yet."""
     startup: Asked | None = None
     """The ``initialize`` that was admitted."""
     work: Asked | None = None
@@ -120,7 +108,8 @@ class Guess:
     @property
     def key(self) -> object:
         """Equal for guesses that differ in their past only."""
-        return frozenset(self.world.items()), self.queue, self.owed, self.startup, self.work, self.ended
+        jobs = self.queue, self.owed, self.deferred, self.startup, self.work
+        return frozenset(self.world.items()), jobs, self.ended
 
 
 def view(guess: Guess, ledger: Ledger, asked: Asked) -> View:
@@ -202,6 +191,8 @@ def fits(item: Owed, told: Told, world: World) -> bool:
     """Whether the frame is the one that is owed. ``run.finished`` also tells the persistence, a cancel its reason."""
     if not item.names & told.names:
         return False
+    if item.emit is Emit.INITIALIZE_CANCELLED and told.kind == "result":
+        return True  # a startup that was ready before it saw the stop (BASE-OP-61)
     if told.code or item.codes:
         return told.code in item.codes and (item.emit is None or item.emit in told.emits)
     if item.emit not in told.emits or item.row is None:
@@ -271,8 +262,10 @@ def process(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
         if admitted is not None:
             ends = told.emits <= TERMINALS  # either may come first when the run ends by itself (BASE-OP-181)
             yield replace(admitted, cost=admitted.cost + (late and not mine and not ends))
+    if not at_once and not mine and refusable(here):  # its refusal, too, may come later (ENV-25, ENV-26)
+        yield replace(base, deferred=(*base.deferred, asked), cost=base.cost + 2)
     if mine and told.code:
-        yield from refuse(base, here, told)
+        yield from _refuse(base, here, told)
 
 
 def end(guess: Guess, asked: Asked) -> Guess | None:
@@ -285,11 +278,15 @@ def end(guess: Guess, asked: Asked) -> Guess | None:
     return take(guess, ("connection", given), asked=asked)
 
 
-def refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
+def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
     """Refuse the line with the code that was told, on the best ground there is."""
     ground = next(refusals(here, told.code), None)
+    if ground is None and here.asked in guess.deferred:  # the states have moved on since it was read
+        ground = next((Refusal(f"not {check.name}, then", check.clauses, False)
+                       for check, _ in checks(here.asked) if check.code == told.code), None)  # fmt: skip
     if ground is None:
         return
+    guess = replace(guess, deferred=tuple(each for each in guess.deferred if each is not here.asked))
     unsure = "" if ground.certain else "; frames do not show it, the backend's word is taken"
     guess = replace(guess, notes=(*guess.notes, f"refused: {ground.why} ({' '.join(ground.clauses)}){unsure}"))
     if ground.fires is not None:
@@ -300,8 +297,11 @@ def refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
         yield replace(guess, owed=(*guess.owed, refusal))
 
 
-def _named(guess: Guess, told: Told) -> Iterator[Guess]:
-    """The inputs that the frame itself names, as far as they emit it."""
+def _named(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
+    """The inputs that the frame itself names, as far as they emit it; a refusal that comes late."""
+    for asked in guess.deferred if told.code else ():
+        if told.names & names_of(asked, told.code):
+            yield from _refuse(guess, view(guess, ledger, asked), told)
     feeds = told.feeds
     if told.answers and guess.work and told.names & names_of(guess.work):
         feeds = work_feeds(guess.work, told)
@@ -331,46 +331,15 @@ def explain(guesses: Iterable[Guess], ledger: Ledger, told: Told) -> list[Guess]
     """The guesses after the frame, the likeliest first; none when no row explains it."""
 
     def shown(guess: Guess) -> Iterator[Guess]:
-        yield from _named(guess, told)
+        yield from _named(guess, ledger, told)
         yield from process(guess, ledger, told)
 
     named = {name: MACHINES[machine_of(name)].initial for name in told.instances}
     starts = (replace(guess, world=named | guess.world) for guess in guesses)
-    return _cheapest(starts, lambda guess: seen(guess, told), shown, lambda guess: _supposed(guess, told))
+    return cheapest(starts, lambda guess: seen(guess, told), shown, lambda guess: _supposed(guess, told))
 
 
-def leave(guesses: Iterable[Guess], ledger: Ledger, status: int) -> list[Guess]:
-    """The guesses in which the process has ended with this status."""
-
-    def gone(guess: Guess) -> Guess | None:
-        ended = guess.world["connection"] is ConnectionState.CLOSED
-        return guess if ended and _STATUS.get(guess.world["output"]) == status else None
-
-    return _cheapest(guesses, gone, lambda guess: _read_on(guess, ledger), lambda guess: _ways_out(guess, status == 1))
-
-
-def _read_on(guess: Guess, ledger: Ledger) -> Iterator[Guess]:
-    """Process the first waiting line, whose answer was never seen."""
-    if guess.queue:
-        asked, base = guess.queue[0], replace(guess, queue=guess.queue[1:])
-        listens = LISTENING.passes(guess.world) and not asked.ends
-        sound = listens and obstacle(view(guess, ledger, asked)) is None
-        read = accept(base, asked) if sound else None if listens else end(base, asked)
-        yield replace(read or base, owed=guess.owed)
-
-
-def _ways_out(guess: Guess, lost: bool) -> Iterator[Guess]:
-    if guess.queue:
-        return
-    if guess.world["connection"] in LIVE:
-        ended = take(guess, ("connection", ConnectionInput.EOF_BETWEEN_FRAMES), inferred=True)
-        yield from [ended] if ended else []
-    for taste, feed in enumerate(_WAY_OUT + (_UNSEEN if guess.ended or lost else ())):
-        after = take(guess, feed, inferred=True, taste=taste)
-        yield from [replace(after, owed=guess.owed)] if after else []
-
-
-def _cheapest(
+def cheapest(
     starts: Iterable[Guess], goal: Callable[[Guess], Guess | None], shown: Moves, supposed: Moves
 ) -> list[Guess]:
     """From each start the cheapest ways to the goal; of all of them the cheapest :data:`MOST`."""

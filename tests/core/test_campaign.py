@@ -4,6 +4,7 @@ The checker judges every step, base 19.4 foretells every single request, and wha
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from localagent.protocol.codes import STARTUP_FAILURES, Code
 from localagent.protocol.messages import EVENTS, RESULTS
 from tests.kit import profiles
 from tests.kit.admission_table import METHODS
-from tests.kit.core_driver import STARTED, Driver, Out, attached, listed, request, uuid
+from tests.kit.core_driver import STARTED, Driver, Out, attached, listed, pieces, request, uuid
 
 from .asking import ALL, READS, Params, bad, good, selected
 from .expectations import Expectations
@@ -63,6 +64,7 @@ READ_TRACES = (
     worker.Traced("history", worker.Effect.PAGE),
 )
 indexes = st.integers(0, 15)
+places = st.lists(st.integers(0, 300), max_size=3)
 
 
 class Campaign(RuleBasedStateMachine):
@@ -96,8 +98,8 @@ class Campaign(RuleBasedStateMachine):
 
     # the client
 
-    @rule(how=st.sampled_from(HOW), method=st.sampled_from(QUIET), which=indexes)
-    def asks(self, how: str, method: str, which: int) -> None:
+    @rule(how=st.sampled_from(HOW), method=st.sampled_from(QUIET), which=indexes, cuts=places)
+    def asks(self, how: str, method: str, which: int, cuts: list[int]) -> None:
         params = good(method, self.d, *ALL[: which % 7])
         known = list(self.d.checker.asked)
         if how == "wrongly":
@@ -108,7 +110,7 @@ class Campaign(RuleBasedStateMachine):
         elif how == "again" and known:
             self.d.send(request(known[which % len(known)], method, params))
         else:
-            self._ask("no.such.method" if how == "unknown" else method, params, which)
+            self._ask("no.such.method" if how == "unknown" else method, params, cuts)
 
     def _wrong(self, method: str, params: Params, which: int) -> Params:
         """Params that are good in form and name something that is not there, or not any more."""
@@ -134,11 +136,11 @@ class Campaign(RuleBasedStateMachine):
             method, good(method, self.d) | {key: id_} | ({"allow": which % 4 > 0} if key == "approval_id" else {})
         )
 
-    @rule(methods=st.lists(st.sampled_from(QUIET), min_size=2, max_size=40), cut=st.integers(0, 400))
-    def writes_many_at_once(self, methods: list[str], cut: int) -> None:
+    @rule(methods=st.lists(st.sampled_from(QUIET), min_size=2, max_size=40), cuts=places)
+    def writes_many_at_once(self, methods: list[str], cuts: list[int]) -> None:
         lines = b"".join(request(self._name(), each, good(each, self.d)) for each in methods)
         admitted = len(self.d.started)
-        for piece in (lines[:cut], lines[cut:]):
+        for piece in pieces(lines, cuts):
             self.d.send(piece)
         for each in self.d.started[admitted:]:
             self._admitted(each.method, msgspec.to_builtins(each.params))
@@ -267,10 +269,10 @@ class Campaign(RuleBasedStateMachine):
         self.names += 1
         return f"r{self.names}"
 
-    def _ask(self, method: str, params: Any, cut: int = 0, fine: bool = True) -> None:
-        """One request, cut in two; what comes of it was foretold."""
+    def _ask(self, method: str, params: Any, cuts: Sequence[int] = (), fine: bool = True) -> None:
+        """One request, in pieces; what comes of it was foretold."""
         outcome, line, out = self.expect.of(method, params, fine), request(self._name(), method, params), Out()
-        for piece in (line[:cut], line[cut:]):
+        for piece in pieces(line, cuts):
             sent = self.d.send(piece)
             out.frames += sent.frames
             out.commands += sent.commands
@@ -310,4 +312,4 @@ def _validate(frame: dict[str, Any], d: Driver) -> None:
 
 
 TestCampaign = Campaign.TestCase
-TestCampaign.settings = settings(max_examples=profiles.examples(150, 5_000), stateful_step_count=40)
+TestCampaign.settings = settings(max_examples=profiles.examples(300, 5_000), stateful_step_count=40)

@@ -6,8 +6,10 @@ What each step must and must not say is the checker's to judge; here is only tha
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.kit.core_driver import Driver, request
+from tests.kit.core_driver import Driver, pieces, request
 
 from .turn import LIFE, live
 
@@ -99,6 +101,31 @@ def test_a_worker_dies_before_each_step(step: int) -> None:
         d.gone(job)
     live(d, step)
     assert d.connection.closed or d.finish() == 0
+
+
+LINES = b"".join(
+    (
+        *(request(f"q{number}", method, {}) for number, method in enumerate(("status", "session.create", "no.such"))),
+        *(b"garbage\n", b"\r\n", b"[" * 40 + b"\n", request("q0", "status", {})),
+        *(request("q9", "shutdown", []), request("q10", "session.list", {}), request("q11", "status", {})),
+        request("q12", "shutdown", {}),
+        *(request("q13", "status", {}), b"the rest of a line"),
+    )
+)
+
+
+@given(st.lists(st.integers(0, len(LINES)), max_size=30))
+def test_how_the_bytes_are_cut_changes_nothing(cuts: list[int]) -> None:
+    """Up to the end of input, which comes inside a line that nobody reads any more (D46)."""
+    ways = []
+    for places in ([], cuts):
+        d = Driver().ready()
+        for piece in pieces(LINES, places):
+            d.send(piece)
+        d.eof()
+        ways.append((d.frames, [command for step in d.steps for command in step.commands]))
+    assert ways[0] == ways[1]
+    assert len(ways[0][0]) == 11
 
 
 @pytest.mark.parametrize("step", range(len(LIFE) - 6), ids=list(LIFE)[:-6])

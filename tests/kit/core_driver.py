@@ -61,6 +61,12 @@ def request(id_: str, method: str, params: object, **other: object) -> bytes:
     return json.dumps(envelope | other, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
 
 
+def pieces(data: bytes, cuts: Sequence[int]) -> list[bytes]:
+    """The same bytes, cut at these places."""
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    return [data[start:end] for start, end in itertools.pairwise(places)]
+
+
 def attached(session_id: str = "s1", durable: bool = False, revision: str = "h1") -> worker.SessionAttached:
     result = Attached(durable=durable, notices=(), revision=revision, session_id=session_id)
     selection = msgspec.structs.replace(SELECTION, revision=f"sel-{revision}")

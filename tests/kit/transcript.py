@@ -62,7 +62,7 @@ class Checker:
         self._line: Request | None = None
         self._due: tuple[str | None, str] | None = None
         self._owed: Request | None = None
-        self._resolved: list[str] = []
+        self._resolved: list[tuple[str, str]] = []
         self._quiet = False
         if self.status is None:
             frames = [self._wire(frame) for frame in step.frames]
@@ -303,7 +303,7 @@ class Checker:
             must(allows == line.params["allow"], "APPR-03: as the client answered")
         late = isinstance(given, Said) and given.what == "event" and given.fields.get(key) == fields[key]
         run.resolve((key, fields[key]), bool(allows), recorded, late)
-        self._resolved.append(fields[key])
+        self._resolved.append((key, fields[key]))
 
     def _release(self, fields: Mapping[str, Any]) -> None:
         which, given = fields["which"], self._step.given
@@ -376,8 +376,8 @@ class Checker:
         """Workers are told what concerns them, in the step that decided it."""
         given, line, run = self._step.given, self._line, self.running
         if line and line.recorded:
-            id_ = line.params["approval_id" if line.method == "approval.answer" else "call_id"]
-            must(self._resolved.count(id_) == 1, "APPR-02, CT-99: the worker gets the answer")
+            key = "approval_id" if line.method == "approval.answer" else "call_id"
+            must(self._resolved.count((key, line.params[key])) == 1, "APPR-02, CT-99: the worker gets the answer")
         if line and line.method == "operation.cancel" and line.answered and not line.refused:
             must(self.operation and self.operation.cancelled, "EXT-CANCEL-08: the worker is told")
         if run is None:
@@ -388,7 +388,8 @@ class Checker:
             told or not (run.cancelled or (run.undeliverable and not run.word)), "FLOW-13, FLOW-23: the worker is told"
         )
         if isinstance(given, Said) and given.name in ASKS and given.job == run.job and not run.asking:
-            must(self._resolved.count(given.fields[ASKS[given.name]]) == 1, "APPR-08: who asks too late is denied")
+            key = ASKS[given.name]
+            must(self._resolved.count((key, given.fields[key])) == 1, "APPR-08: who asks too late is denied")
 
     def _freed(self) -> None:
         given = self._step.given

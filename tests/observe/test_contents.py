@@ -91,9 +91,8 @@ def _segments(w: Trace) -> None:
 
 
 def _activities(w: Trace) -> None:
-    w.running()
-    for i in range(4097):
-        w.activity("started", id=f"a{i}")
+    w.running().observer._ledger.run.activities.update(f"a{i}" for i in range(4096))  # as if they had been seen
+    w.activity("started", id="a4096")
 
 
 def _eight_mib(w: Trace) -> None:

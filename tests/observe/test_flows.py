@@ -207,6 +207,18 @@ SOUND: dict[str, Write] = {
     "a turn refused for its history": lambda w: (
         w.attached().ask("turn.start", session_id="s1", prompt="x").error("history_limit")),
     "a blank prompt": lambda w: w.attached().ask("turn.start", session_id="s1", prompt=" ").error("content_limit"),
+    "a refusal that comes late": lambda w: (
+        w.ready().ask("history.page", session_id="s1", revision="h-1", id="p").ask("status", id="q")
+        .result(t.status(), id="q").error("session_missing", id="p").shut().exit()),
+    "a refusal that comes late, when its ground has gone": lambda w: (
+        w.running().ask("session.list", id="l").ask("status", id="q")
+        .result(t.status("running", session_id="s1", run_id=RUN, selection={**SELECTION, "revision": "sel-2"}), id="q")
+        .finished().error("busy", id="l").shut().exit()),
+    "a startup that is ready before it sees the shutdown": lambda w: (
+        _init(w).ask("shutdown", id="q").result(STOPPING, id="q").result(t.initialized(), id="r1").exit()),
+    "a page of the acknowledged revision": lambda w: (
+        w.running().finished().ask("history.page", session_id="s1", revision="h-2").result(t.history(revision="h-2"))
+        .ask("history.page", session_id="s1", revision="h-3").result(t.history(revision="h-3"))),
     "requests sent ahead": lambda w: (
         _init(w).ask("session.create").ask("status", id="s").result(t.initialized(), id="r1")
         .result({"session_id": "s1", "durable": False, "revision": "h-1", "notices": []}, id="r2")

@@ -240,7 +240,7 @@ ALSO: Final = (
     Also("turn.cancel approval.answer", "session_missing", "BASE-OP-160 BASE-OP-161", _detached),
     Also("approval.answer", "stale_run", "BASE-OP-161", lambda v: not _same_run(v) or v.world["run"] not in ACTIVE),
     Also("turn.cancel approval.answer", "invalid_params", "BASE-OP-162",
-         lambda v: not all(TYPES["UUID"](v.params.get(key, v.run.id)) for key in ("run_id", "approval_id"))),
+         lambda v: any(key in v.params and not TYPES["UUID"](v.params[key]) for key in ("run_id", "approval_id"))),
 )  # fmt: skip
 """The accepted sets of the decisions and open points, as far as they go beyond the lists of :data:`METHODS`."""
 

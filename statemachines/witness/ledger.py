@@ -226,7 +226,7 @@ class Ledger:
                 self.session = asked.params["session_id"]
                 self.begin(self.session, result["run_id"])
             case "history.page":
-                self.session = result["session_id"]
+                self.session = asked.params["session_id"]
         if name is not None:
             self._page(name, asked, result)
         self.worked = self.worked or (asked.method in WORKER_CODES and asked.method != "initialize")
@@ -257,8 +257,9 @@ class Ledger:
         if name != "history" and not asked.continues:
             self.snapshots[name] = Snapshot(result["revision"])
         snapshot = self.snapshot(name)
-        if result["revision"] != self.acknowledged:  # which may still be served (D64)
-            snapshot.revision = result["revision"]
+        asked_for = asked.params.get("revision")
+        if asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
+            snapshot.revision = asked_for
         if name == "catalog":
             self.issued.add(result["revision"])
             self.settled = False

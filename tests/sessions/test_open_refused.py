@@ -206,6 +206,7 @@ def note(house: House, cwd: object) -> bytes:
         ["work"],
         ["."],
         ["{cwd}/gone"],
+        ["{cwd}/gone/.."],
         ["{cwd}/.."],
         ["{cwd}/file"],
         ["{cwd}/loop"],

@@ -42,7 +42,9 @@ def test_eight_mib_of_text(character: str) -> None:
     exact.add(
         Record("diagnostic", 0, "", {"message": piece + "y" * (projection.TEXT_BYTES - 512 * len(piece.encode()))})
     )
-    exact.snapshot()
+    assert len(exact.snapshot().entries) == 512
+    exact.add(Record("user_input", 0, "", {"origin": "provider_only"}))
+    assert len(exact.snapshot().entries) == 512
     exact.add(Record("diagnostic", 0, "", {"message": "z"}))
     for _ in range(2):
         with pytest.raises(StoreError):

@@ -261,7 +261,7 @@ class Observer:
     def _begins(self, told: Told) -> bool:
         """Whether an event belongs to a run whose admission was not seen."""
         session, run = told.data.get("session_id"), told.data.get("run_id")
-        if run in self._ledger.runs or not isinstance(run, str) or self._guesses[0].world["run"] not in OVER:
+        if not isinstance(run, str) or run in self._ledger.runs or self._guesses[0].world["run"] not in OVER:
             return False
         self._ledger.begin(str(session), run)
         return True

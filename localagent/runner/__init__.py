@@ -14,3 +14,9 @@
 No thread is started here, no clock read and no file opened but a script's: time, ids, the handle, the sink and the
 way to append without waiting all come in as arguments.
 """
+
+from typing import Final
+
+PROVIDER: Final = "scripted"
+MODEL: Final = "demo"
+"""The embedded default provider and its model (:mod:`.scripted`)."""

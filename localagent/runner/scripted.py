@@ -12,9 +12,6 @@ from . import script
 from .provider import ProviderError, Stage, ToolCall, ToolResult, Usage, Work
 from .script import Script, Step
 
-PROVIDER: Final = "scripted"
-MODEL: Final = "demo"
-
 _LINE: Final = "The quick brown fox jumps over the lazy dog, again and again, and never tires of it.\n"
 _LOOK_UP_MS: Final = 1.0
 

@@ -19,6 +19,7 @@ from localagent.core.worker import Effect, Traced
 from localagent.protocol.codes import Code
 from localagent.protocol.params import HistoryPageParams, SessionOpenParams, TurnStartParams
 from localagent.protocol.results import Attached, Selection
+from localagent.runner import MODEL, PROVIDER
 
 from .keeper import Keeper
 from .turn import Turn
@@ -27,6 +28,7 @@ from .workers import Token
 if TYPE_CHECKING:
     from localagent.runner.script import Script
     from localagent.sessions.handle import Handle
+    from localagent.sessions.paths import Root
     from localagent.sessions.store import Store
 
 SERVED: Final = frozenset(
@@ -48,7 +50,7 @@ SERVED: Final = frozenset(
 class _Settings(msgspec.Struct):
     """The member ``localagent`` of ``settings.json``: which runner plays, and for ``scripted`` its script file."""
 
-    runner: str = "scripted"
+    runner: str = PROVIDER
     script: str | None = None
 
 
@@ -62,6 +64,8 @@ class LocalBackend:
     def __init__(self, fresh_id: Callable[[], str], clock: Callable[[], float]) -> None:
         self._fresh_id, self._clock = fresh_id, clock
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        self._place: tuple[Root, str] | None = None
         self._store: Store | None = None
         self._script: Script | None = None
         self._keeper: Keeper | None = None
@@ -72,17 +76,14 @@ class LocalBackend:
 
     def startup(self, command: StartWorker, token: Token) -> worker.LastWord:
         """Prepare the store and the embedded provider (START-11 to START-24); local, no request is made."""
-        from localagent.runner.scripted import MODEL, PROVIDER
         from localagent.sessions import paths
         from localagent.sessions.errors import Cancelled, StoreError
-        from localagent.sessions.store import Store
 
         try:
             root = paths.prepare(paths.locate(os.environ), cancelled=token.cancelled)
             cwd = paths.canonical(os.getcwd())
-            self._script = _script(Path(root.path, paths.SETTINGS))
-            self._store = Store(root, cwd)
-            self._keeper = Keeper(self._store.renew)
+            self._script = _chosen_script(Path(root.path, paths.SETTINGS))
+            self._place = root, cwd
             context_id = paths.context_id(root, cwd)
         except StoreError as fault:
             return worker.StartFailed(fault.code)
@@ -91,6 +92,11 @@ class LocalBackend:
         except OSError:
             return worker.StartFailed(Code.STARTUP_FAILED)
         return worker.Started(PROVIDER, MODEL, context_id, self._selection(PROVIDER, MODEL))
+
+    def warm_up(self) -> None:
+        """Load what sessions and turns need, once the client has been told that the child is ready."""
+        self._opened_store()
+        self._played_script()
 
     def _selection(self, provider: str, model: str) -> Selection:
         """The embedded provider knows no efforts (SEL-13, SEL-16)."""
@@ -145,7 +151,7 @@ class LocalBackend:
         revision = handle.revision or ""
         notices = cast(Any, handle.notices)
         result = Attached(durable=handle.durable, notices=notices, revision=revision, session_id=handle.session_id)
-        selection = self._selection("scripted", "demo")
+        selection = self._selection(PROVIDER, MODEL)
         return worker.SessionAttached(result, handle.session_id, handle.durable, revision, selection)
 
     # turns
@@ -158,9 +164,8 @@ class LocalBackend:
 
         from .appender import Appender
 
-        assert self._script is not None
         handle = FaultyHandle(self._current())
-        runner = Scripted(self._script, self._clock, handle.fail_append)
+        runner = Scripted(self._played_script(), self._clock, handle.fail_append)
         later = Appender(handle)
         try:
             prompt = cast(TurnStartParams, command.params).prompt
@@ -195,27 +200,45 @@ class LocalBackend:
         """Nothing of the runtime outlives a turn yet: the store keeps no open files, the script holds nothing."""
 
     def _opened_store(self) -> "Store":
-        assert self._store is not None, "sessions are served after startup only"
-        return self._store
+        from localagent.sessions.store import Store
+
+        with self._opening:
+            if self._store is None:
+                assert self._place is not None, "sessions are served after startup only"
+                self._store = Store(*self._place)
+                self._keeper = Keeper(self._store.renew)
+            return self._store
+
+    def _played_script(self) -> "Script":
+        from localagent.runner import script
+
+        with self._opening:
+            if self._script is None:
+                self._script = script.built_in()
+            return self._script
 
     def _current(self) -> "Handle":
         assert self._attached is not None, "admission has seen an attachment"
         return self._attached
 
 
-def _script(settings: Path) -> "Script":
-    """The script that the settings name, or the built-in one. Raises StoreError(``configuration_invalid``)."""
-    from localagent.runner import script
+def _chosen_script(settings: Path) -> "Script | None":
+    """The script that the settings name, if they name one. Raises StoreError(``configuration_invalid``)."""
     from localagent.sessions.errors import StoreError
 
     try:
         chosen = msgspec.json.decode(settings.read_bytes(), type=_SettingsFile).localagent
-        if chosen.runner != "scripted":
-            raise StoreError(Code.CONFIGURATION_INVALID, f"no runner is called {chosen.runner}")
-        if chosen.script is None:
-            return script.built_in()
-        if not os.path.isabs(chosen.script):
-            raise StoreError(Code.CONFIGURATION_INVALID, "the script's path is not absolute")
+    except (msgspec.DecodeError, OSError) as fault:
+        raise StoreError(Code.CONFIGURATION_INVALID, str(fault)) from None
+    if chosen.runner != PROVIDER:
+        raise StoreError(Code.CONFIGURATION_INVALID, f"no runner is called {chosen.runner}")
+    if chosen.script is None:
+        return None
+    if not os.path.isabs(chosen.script):
+        raise StoreError(Code.CONFIGURATION_INVALID, "the script's path is not absolute")
+    from localagent.runner import script
+
+    try:
         return script.load(Path(chosen.script))
-    except (msgspec.DecodeError, script.ScriptError, OSError) as fault:
+    except script.ScriptError as fault:
         raise StoreError(Code.CONFIGURATION_INVALID, str(fault)) from None

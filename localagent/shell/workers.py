@@ -39,6 +39,10 @@ class Backend(Protocol):
         """Prepare everything; Started or StartFailed."""
         ...
 
+    def warm_up(self) -> None:
+        """Called once after a startup, when the client has its answer: load what later jobs need."""
+        ...
+
     def session(self, command: StartWorker, token: Token) -> worker.LastWord:
         """Carry out a session request."""
         ...
@@ -134,7 +138,10 @@ class Workers:
     def _run(self, command: StartWorker, token: Token) -> None:
         work = self._backend.startup if command.kind is WorkerKind.STARTUP else self._backend.session
         try:
-            self._say(worker.WorkerDone(command.job, work(command, token)))
+            word = work(command, token)
+            self._say(worker.WorkerDone(command.job, word))
+            if isinstance(word, worker.Started):
+                self._backend.warm_up()
         finally:
             self._say(worker.WorkerGone(command.job))
 

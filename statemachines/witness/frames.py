@@ -89,9 +89,15 @@ _CARDS: Final[Mapping[Any, Enum]] = {
 _OUTCOMES: Final[Mapping[Any, Emit]] = {emit.value.partition("/")[2]: emit for emit in TERMINALS}
 
 
+def _word(data: Data, key: str) -> str | None:
+    """A value that ought to be a word; empty when it is not."""
+    value = data.get(key)
+    return value if value is None or isinstance(value, str) else ""
+
+
 def _card(data: Data) -> Enum | None:
     card = data.get("card")
-    return _CARDS.get(card.get("outcome")) if isinstance(card, dict) else None
+    return _CARDS.get(_word(card, "outcome")) if isinstance(card, dict) else None
 
 
 _NAMED: Final[Mapping[str, _Named]] = {
@@ -100,7 +106,7 @@ _NAMED: Final[Mapping[str, _Named]] = {
     "message.reconcile": _Named(Emit.MESSAGE_RECONCILE, "message_id", "message", "message",
                                 lambda d: MessageInput.WORKER_LAST_PART if d.get("last_part")
                                 else MessageInput.WORKER_PART),
-    "activity": _Named(Emit.ACTIVITY, "activity_id", "activity", "activity", lambda d: _ACTIVITIES.get(d.get("state"))),
+    "activity": _Named(Emit.ACTIVITY, "activity_id", "activity", "activity", lambda d: _ACTIVITIES.get(_word(d, "state"))),
     "tool.card": _Named(Emit.TOOL_CARD, "activity_id", "card", "activity", _card),
     "approval.requested": _Named(Emit.APPROVAL_REQUESTED, "approval_id", "approval", "approval",
                                  lambda _: ApprovalInput.WORKER_ASK),
@@ -129,7 +135,7 @@ def read_event(name: str, data: Data) -> Told | None:
     if name in _PLAIN:
         emit, names, inputs = _PLAIN[name]
         return Told(kind, name, frozenset({emit}), names, data, feeds=tuple((("run", each), None) for each in inputs))
-    if name == "run.finished" and data.get("outcome") in _OUTCOMES:
+    if name == "run.finished" and _word(data, "outcome") in _OUTCOMES:
         subject = ("history", SnapshotInput.WORKER_REVISED) if data.get("revision") is not None else None
         feeds: tuple[Fed, ...] = ((("run", RunInput.WORKER_GONE), subject),)
         label, emits = f"{name} {data['outcome']}", frozenset({_OUTCOMES[data["outcome"]]})

@@ -224,14 +224,18 @@ def _terminal_code(v: View) -> bool:
     return code is None if outcome == "completed" else outcome == "cancelled" or code is not None
 
 
+def _given_up(v: View) -> bool:
+    """The remaining reconciliations could not be delivered (FLOW-13, D86)."""
+    return bool(v.data["error_code"] == "output_unavailable")
+
+
 def _told_whole(v: View) -> bool:
     partial = v.data["outcome"] != "completed"
-    return all(each.partial in (None, partial) for each in v.run.segments.values())
+    return _given_up(v) or all(each.partial in (None, partial) for each in v.run.segments.values())
 
 
 def _reconciled(v: View) -> bool:
-    given_up = v.data["error_code"] == "output_unavailable"
-    return given_up or not any(each.owing or each.part >= 0 for each in v.run.segments.values())
+    return _given_up(v) or not any(each.owing or each.part >= 0 for each in v.run.segments.values())
 
 
 _LISTS: Final = "result/session.list result/session.discover"

@@ -210,7 +210,7 @@ def _may_pass(earlier: Owed, item: Owed) -> bool:
         return (earlier.emit, item.emit) != (Emit.TURN_CANCEL_RESULT, Emit.RUN_CANCELLED)
     if earlier.emit is Emit.CLIENT_TOOL_CANCEL:  # only the terminal must wait for it (CT-OP-23)
         return item.emit not in TERMINALS
-    return earlier.emit is Emit.INITIALIZE_CANCELLED
+    return Emit.INITIALIZE_CANCELLED in (earlier.emit, item.emit)  # as with shutdown, in either order (D44)
 
 
 def seen(guess: Guess, told: Told) -> Guess | None:

@@ -1,10 +1,13 @@
 """Base 19.4 cell by cell: a real connection in each column, asked by each method, with good params and with bad."""
 
+import json
+
 import pytest
 
+from localagent.core.connection import Connection
 from statemachines.registry import MACHINES
 from tests.kit.admission_table import COLUMNS, METHODS, OPTIONAL, ROWS, THEN, predict
-from tests.kit.core_driver import SERVED, Driver
+from tests.kit.core_driver import SERVED, Driver, fresh_ids, request
 
 from .asking import ALL, PLACES, at, bad, good
 
@@ -81,6 +84,15 @@ def test_every_cell_is_met() -> None:
     """The places above reach every column for every method with and without its capability."""
     met = {(method, PLACES[place]) for place in PLACES for method in METHODS}
     assert met == {(method, column) for method in METHODS for column in COLUMNS}
+
+
+def test_the_sixteen_are_served_unless_something_else_is_said() -> None:
+    connection = Connection(fresh_ids())
+    for method in METHODS:
+        list(connection.receive(request(method, method, 7), 0))
+    frames = b"".join(bytes(frame) for frame, _ in connection.output._frames).splitlines()
+    codes = {frame["id"]: frame["error"]["code"] for frame in map(json.loads, frames)}
+    assert [method for method in METHODS if codes[method] == "unsupported_method"] == ["client.tool.result"]
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "client.tool.result"])

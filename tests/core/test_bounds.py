@@ -154,6 +154,29 @@ def test_sixty_requests_in_one_write() -> None:
     assert d.finish() == 1
 
 
+def test_a_pipe_that_has_not_refused_is_not_full() -> None:
+    """D49: what the pipe has not been offered yet does not count; once it refuses, the next frame is one too many."""
+    connection = Driver(check=False).connection
+    for commands in connection.receive(statuses(60), 0):
+        assert commands == []
+    assert (len(connection.output), connection.refused(0)) == (60, [])
+    [[command]] = connection.receive(statuses(1, 60), 0)
+    assert type(command).__name__ == "StartCleanup"
+
+
+def test_an_event_is_taken_only_while_nothing_is_pending() -> None:
+    """The 32 places are for answers, and an event's 2,000 ms begin when it can go."""
+    d = Driver()
+    assert d.connection.takes_events
+    d.take(0)
+    d.ask("status")
+    assert not d.connection.takes_events
+    d.take(50)
+    assert not d.connection.takes_events
+    d.take(None)
+    assert d.connection.takes_events
+
+
 # the output deadline (BOUND-27, BOUND-28)
 
 

@@ -281,6 +281,24 @@ executing
     < q2 ok
     ! StartWorker 4 turn
 """,
+    "a run does not inherit the last word of another": """
+ready
+attach
+executing
+~ completed h3
+~ gone
+    * run.finished completed durable h3 -
+turn
+~ gone
+    * run.finished failed not_started - execution_failed
+turn
+~ failed content_limit
+~ gone
+    * run.finished failed not_started - content_limit
+executing
+~ gone
+    * run.finished failed durable - execution_failed
+""",
     "each run is new: identities, approvals and segments of the last one are gone": """
 ready
 attach

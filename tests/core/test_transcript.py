@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -71,36 +72,56 @@ def edited(steps: Sequence[Step], index: int, **changed: Any) -> list[Step]:
     return [*steps[:index], replace(steps[index], **changed), *steps[index + 1 :]]
 
 
-LIFE = live(Driver()).steps
-STORIES = {
-    "life": LIFE,
-    **{
-        name: play(story).steps
-        for told in (test_stories_asks, test_stories_ends, test_stories_runs, test_stories_sessions)
-        for name, story in told.STORIES.items()
-        if "retain" not in story  # which tells the checker something that no step has shown
-    },
+TOLD = {
+    name: story
+    for told in (test_stories_asks, test_stories_ends, test_stories_runs, test_stories_sessions)
+    for name, story in told.STORIES.items()
+    if "retain" not in story  # which tells the checker something that no step has shown
 }
-FRAMES = [
-    pytest.param(index, place, id=f"{index}-{json.loads(frame).get('event', 'response')}")
-    for index, step in enumerate(LIFE)
-    for place, frame in enumerate(step.frames)
-]
+STORIES = ["a whole life", *TOLD]
+FRAMES = range(23)
+"""All frames of the whole life, by number."""
+
+
+@cache
+def steps_of(name: str) -> list[Step]:
+    return play(TOLD[name]).steps if name in TOLD else live(Driver()).steps
+
+
+def a_life() -> list[Step]:
+    return steps_of("a whole life")
+
+
+def find(number: int) -> tuple[int, int]:
+    """The step of a frame of the whole life, and its place there."""
+    found = [(index, place) for index, step in enumerate(a_life()) for place in range(len(step.frames))]
+    return found[number]
+
+
+def finished() -> int:
+    """The step with ``run.finished``."""
+    return next(index for index, step in enumerate(a_life()) for frame in step.frames if b"run.finished" in frame)
+
+
+def test_so_many_frames_there_are() -> None:
+    assert sum(len(step.frames) for step in a_life()) == len(FRAMES)
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_good_transcripts_pass(name: str) -> None:
-    judge(STORIES[name])
+    judge(steps_of(name))
 
 
 def test_numbering_anew_changes_nothing() -> None:
-    assert [step.frames for step in renumbered(LIFE) if step.frames] == [step.frames for step in LIFE if step.frames]
-    assert judge(renumbered(LIFE)).status == 0
+    assert [step.frames for step in renumbered(a_life()) if step.frames] == [
+        step.frames for step in a_life() if step.frames
+    ]
+    assert judge(renumbered(a_life())).status == 0
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_no_command_can_be_left_out_or_given_twice(name: str) -> None:
-    steps = STORIES[name]
+    steps = steps_of(name)
     for index, step in enumerate(steps):
         for place in range(len(step.commands)):
             for copies in (0, 2):
@@ -121,10 +142,11 @@ def _only_seen_later(steps: Sequence[Step], index: int, place: int) -> bool:
     return steps[index].commands[place].name == "Exit" and not any(step.commands for step in steps[index + 1 :])
 
 
-@pytest.mark.parametrize(("index", "place"), FRAMES)
-def test_no_frame_can_be_left_out(index: int, place: int) -> None:
-    frames = LIFE[index].frames
-    changed = edited(LIFE, index, frames=frames[:place] + frames[place + 1 :])
+@pytest.mark.parametrize("number", FRAMES)
+def test_no_frame_can_be_left_out(number: int) -> None:
+    index, place = find(number)
+    frames = a_life()[index].frames
+    changed = edited(a_life(), index, frames=frames[:place] + frames[place + 1 :])
     with pytest.raises(Violation):
         judge(changed)
     event = json.loads(frames[place]).get("event")
@@ -133,10 +155,11 @@ def test_no_frame_can_be_left_out(index: int, place: int) -> None:
             judge(renumbered(changed))
 
 
-@pytest.mark.parametrize(("index", "place"), FRAMES)
-def test_no_frame_can_come_twice(index: int, place: int) -> None:
-    frames = LIFE[index].frames
-    changed = edited(LIFE, index, frames=(*frames[: place + 1], *frames[place:]))
+@pytest.mark.parametrize("number", FRAMES)
+def test_no_frame_can_come_twice(number: int) -> None:
+    index, place = find(number)
+    frames = a_life()[index].frames
+    changed = edited(a_life(), index, frames=(*frames[: place + 1], *frames[place:]))
     for steps in (changed, renumbered(changed)):
         if json.loads(frames[place]).get("event") in ("diagnostic", "tool.card") and steps is not changed:
             continue  # a worker may say these twice
@@ -163,14 +186,12 @@ SPOILS: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
-@pytest.mark.parametrize(("index", "place"), FRAMES[:8])
-def test_each_frame_is_written_as_it_must_be(index: int, place: int, spoil: Callable[[bytes], bytes]) -> None:
-    frames = LIFE[index].frames
+@pytest.mark.parametrize("number", FRAMES[:8])
+def test_each_frame_is_written_as_it_must_be(number: int, spoil: Callable[[bytes], bytes]) -> None:
+    index, place = find(number)
+    frames = a_life()[index].frames
     with pytest.raises(Violation):
-        judge(edited(LIFE, index, frames=(*frames[:place], spoil(frames[place]), *frames[place + 1 :])))
-
-
-FINISHED = next(index for index, step in enumerate(LIFE) for frame in step.frames if b"run.finished" in frame)
+        judge(edited(a_life(), index, frames=(*frames[:place], spoil(frames[place]), *frames[place + 1 :])))
 
 
 @pytest.mark.parametrize(
@@ -186,17 +207,17 @@ FINISHED = next(index for index, step in enumerate(LIFE) for frame in step.frame
     ],
 )
 def test_run_finished_tells_the_truth(key: str, value: object) -> None:
-    frame = json.loads(LIFE[FINISHED].frames[0])
+    frame = json.loads(a_life()[finished()].frames[0])
     frame["data"][key] = value
     with pytest.raises(Violation):
-        judge(edited(LIFE, FINISHED, frames=(written(frame),)))
+        judge(edited(a_life(), finished(), frames=(written(frame),)))
 
 
 def test_run_finished_comes_neither_early_nor_again() -> None:
     done = next(
-        index for index, step in enumerate(LIFE) if isinstance(step.given, Said) and step.given.name == "TurnEnded"
+        index for index, step in enumerate(a_life()) if isinstance(step.given, Said) and step.given.name == "TurnEnded"
     )
-    early = edited(edited(LIFE, done, frames=LIFE[FINISHED].frames), FINISHED, frames=())
+    early = edited(edited(a_life(), done, frames=a_life()[finished()].frames), finished(), frames=())
     with pytest.raises(Violation, match="EVT-46"):
         judge(renumbered(early))
 
@@ -226,14 +247,14 @@ def test_no_second_worker_beside_one_that_is_on() -> None:
 
 
 def test_the_status_is_that_of_the_output() -> None:
-    end = next(index for index, step in enumerate(LIFE) if any(each.name == "Exit" for each in step.commands))
+    end = next(index for index, step in enumerate(a_life()) if any(each.name == "Exit" for each in step.commands))
     commands = tuple(
-        replace(each, fields={"status": 1}) if each.name == "Exit" else each for each in LIFE[end].commands
+        replace(each, fields={"status": 1}) if each.name == "Exit" else each for each in a_life()[end].commands
     )
     with pytest.raises(Violation, match="D40"):
-        judge(edited(LIFE, end, commands=commands))
+        judge(edited(a_life(), end, commands=commands))
     with pytest.raises(Violation, match="FLOW-20"):
-        judge([*LIFE[: end + 1], Step(0, Reported("time"), (), LIFE[end].commands)])
+        judge([*a_life()[: end + 1], Step(0, Reported("time"), (), a_life()[end].commands)])
 
 
 def test_late_words_are_not_answered() -> None:

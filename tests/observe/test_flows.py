@@ -57,6 +57,8 @@ SOUND: dict[str, Write] = {
         w.running().event("diagnostic", code="storage", summary="x").finished("failed", persistence="degraded")),
     "a diagnostic of another kind": lambda w: w.running().event("diagnostic", code="mcp", summary="x").finished(),
     "an undeliverable event": lambda w: w.running().delta().finished("cancelled", error_code="output_unavailable"),
+    "an undeliverable event behind a reconciliation": lambda w: w.running().whole().finished(
+        "cancelled", error_code="output_unavailable"),
     "an undeliverable event, told as failed": lambda w: w.running().delta().finished(
         "failed", error_code="output_unavailable"),
     "a segment in parts": lambda w: w.running().delta().whole(last_part=False).whole(part=1).finished(),
@@ -117,6 +119,8 @@ SOUND: dict[str, Write] = {
     "end of input while starting": lambda w: _init(w).close().exit(),
     "end of input while starting, answered": lambda w: _init(w).close().error("startup_cancelled").exit(),
     "end of input inside a frame": lambda w: w.ready().close(inside=True).error("incomplete_frame", id=None).exit(),
+    "end of input inside a frame while starting": lambda w: (
+        _init(w).close(inside=True).error("startup_cancelled", id="r1").error("incomplete_frame", id=None).exit()),
     "end of input that nobody recorded": lambda w: w.running().delta().exit(),
     "output lost": lambda w: w.running().ask("status").exit(1),
     "output lost while stopping": lambda w: w.ready().shut().exit(1),
@@ -162,6 +166,14 @@ SOUND: dict[str, Write] = {
     "no JSON": lambda w: w.line(None, Line(3, broken=True)).error("invalid_request", id=None).shut().exit(),
     "broken framing": lambda w: w.line(None, Line(3, broken=True)).error("invalid_frame", id=None).shut().exit(),
     "too deep": lambda w: w.line([[]] * 2 and _deep(33)).error("invalid_frame", id=None).shut().exit(),
+    "a number out of range": lambda w: (
+        w.line({**_foreign(1), "params": {"x": float("inf")}}).error("invalid_request", id=None)),
+    "a lone surrogate": lambda w: w.line({**_foreign(1), "params": {"x": "\ud800"}}).error("invalid_request", id=None),
+    "params that are no object": lambda w: w.ready().line({**_foreign(1), "params": []}).error("invalid_params", "q"),
+    "params that are no object, by the envelope": lambda w: (
+        w.ready().line({**_foreign(1), "params": []}).error("invalid_request", None)),
+    "cancelling without a session": lambda w: w.ready().cancel().error("session_missing"),
+    "cancelling a run that is named oddly": lambda w: w.ready().cancel(run_id="x").error("invalid_params"),
     "a repeated key": lambda w: w.line(_foreign(1), Line(99, repeated="top")).error("invalid_request", id=None),
     "a repeated key in params": lambda w: (
         w.ready().line({**_foreign(1), "method": "session.list"}, Line(99, repeated="params"))

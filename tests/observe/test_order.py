@@ -68,6 +68,7 @@ CASES: list[tuple[str, str, str, str, Write]] = [
         .result(t.status(), id="q"))),
     # results that a check forbids
     ("STATUS-02", "connection", "uninitialized", "not initialized", lambda w: w.ask("status").result(t.status())),
+    ("NEG-25", "connection", "ready", "not uninitialized", lambda w: _starting(w.ready()).result(t.initialized())),
     ("SESS-01", "connection", "starting", "not started", lambda w: (
         _starting(w).ask("session.create").result(ATTACHED))),
     ("ERR-10", "operation", "idle", "not params valid", lambda w: (

@@ -63,7 +63,7 @@ def decode(text: str) -> tuple[Any, Line]:
 
 def read_capture(path: Path | str) -> list[Entry]:
     """Read a capture; no line of it is left out."""
-    texts = Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    texts = Path(path).read_bytes().decode(errors="replace").split("\n")  # only LF ends a line
     records = [(number, _record(text)) for number, text in enumerate(texts, 1) if text.strip()]
     whole = any(str(record.get("line", "")).endswith("\n") for _, record in records if record is not None)
     return [_entry(number, record, whole) for number, record in records]

@@ -86,7 +86,7 @@ def _params(v: View) -> Verdict:
 
 
 def _paging(v: View) -> Verdict:
-    return (v.params.get("revision") is None) == (v.params.get("cursor") is None)
+    return (v.asked.name("revision") is None) == (v.asked.name("cursor") is None)
 
 
 def _names(v: View) -> Verdict:
@@ -134,20 +134,20 @@ def _registry(v: View) -> Verdict:
 
 
 def _same_revision(v: View) -> Verdict:
-    snapshot, revision = v.ledger.snapshot("history"), v.params.get("revision")
+    snapshot, revision = v.ledger.snapshot("history"), v.asked.name("revision")
     if revision == v.ledger.acknowledged != snapshot.revision:
         return None  # D64
-    return revision == snapshot.revision and v.params.get("cursor") in snapshot.cursors
+    return revision == snapshot.revision and v.asked.name("cursor") in snapshot.cursors
 
 
 def _same_selection(v: View) -> Verdict:
-    if v.params.get("selection_revision") in v.ledger.outdated:
+    if v.asked.name("selection_revision") in v.ledger.outdated:
         return False
-    return v.params.get("selection_revision") == v.ledger.selection if v.ledger.settled else None
+    return v.asked.name("selection_revision") == v.ledger.selection if v.ledger.settled else None
 
 
 def _same_pages(v: View) -> Verdict:
-    return v.params.get("revision") == v.snapshot.revision and v.params.get("cursor") in v.snapshot.cursors
+    return v.asked.name("revision") == v.snapshot.revision and v.asked.name("cursor") in v.snapshot.cursors
 
 
 def _same_run(v: View) -> Verdict:
@@ -185,7 +185,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     a.SAME_LISTING.name: _same_pages,
     a.SAME_PAGES.name: _same_pages,
     a.SAME_RUN.name: _same_run,
-    a.SAME_APPROVAL.name: lambda v: _same_run(v) and v.params.get("approval_id") in v.run.approvals,
+    a.SAME_APPROVAL.name: lambda v: _same_run(v) and v.asked.name("approval_id") in v.run.approvals,
     a.SAME_REQUEST.name: lambda v: v.work is not None and v.params.get("request_id") == v.work.id,
     a.SAME_CALL.name: _same_call,
     a.PROTECTED.name: lambda _: None,  # redaction is the backend's (CT-103, CT-104)

@@ -106,7 +106,8 @@ _NAMED: Final[Mapping[str, _Named]] = {
     "message.reconcile": _Named(Emit.MESSAGE_RECONCILE, "message_id", "message", "message",
                                 lambda d: MessageInput.WORKER_LAST_PART if d.get("last_part")
                                 else MessageInput.WORKER_PART),
-    "activity": _Named(Emit.ACTIVITY, "activity_id", "activity", "activity", lambda d: _ACTIVITIES.get(_word(d, "state"))),
+    "activity": _Named(Emit.ACTIVITY, "activity_id", "activity", "activity",
+                       lambda d: _ACTIVITIES.get(_word(d, "state"))),
     "tool.card": _Named(Emit.TOOL_CARD, "activity_id", "card", "activity", _card),
     "approval.requested": _Named(Emit.APPROVAL_REQUESTED, "approval_id", "approval", "approval",
                                  lambda _: ApprovalInput.WORKER_ASK),

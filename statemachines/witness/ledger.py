@@ -74,6 +74,11 @@ class Asked:
         params = self.frame.get("params")
         return params if isinstance(params, dict) else {}
 
+    def name(self, key: str) -> str | None:
+        """A param that ought to be a name, or null; empty where it is anything else."""
+        value = self.params.get(key)
+        return value if value is None or isinstance(value, str) else ""
+
     @property
     def continues(self) -> bool:
         """True for a page of a snapshot that exists already."""
@@ -223,10 +228,10 @@ class Ledger:
                 self._revise(result["history_revision"])
                 self.durable.add(result["session_id"])
             case "turn.start":
-                self.session = asked.params["session_id"]
+                self.session = asked.name("session_id") or ""
                 self.begin(self.session, result["run_id"])
             case "history.page":
-                self.session = asked.params["session_id"]
+                self.session = asked.name("session_id") or ""
         if name is not None:
             self._page(name, asked, result)
         self.worked = self.worked or (asked.method in WORKER_CODES and asked.method != "initialize")
@@ -257,14 +262,14 @@ class Ledger:
         if name != "history" and not asked.continues:
             self.snapshots[name] = Snapshot(result["revision"])
         snapshot = self.snapshot(name)
-        asked_for = asked.params.get("revision")
+        asked_for = asked.name("revision")
         if asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
             snapshot.revision = asked_for
         if name == "catalog":
             self.issued.add(result["revision"])
             self.settled = False
         entries = entries_of(result)
-        last = entries[-1] if entries else snapshot.cursors.get(asked.params.get("cursor"))
+        last = entries[-1] if entries else snapshot.cursors.get(asked.name("cursor"))
         if name == "discover":
             snapshot.cursors = {}  # a cursor of a scan is good for one use (EXT-DISC-41)
         if result["next_cursor"] is not None:

@@ -50,14 +50,17 @@ class View:
     @property
     def negotiated(self) -> frozenset[str]:
         """The names that the admitted initialization required."""
-        names = self.startup.params.get("required_capabilities") if self.startup else None
-        return frozenset(filter(lambda name: isinstance(name, str), names)) if isinstance(names, list) else frozenset()
+        return frozenset(each for each in self._required("required_capabilities") if isinstance(each, str))
 
     @property
     def tools(self) -> dict[str, Data]:
         """The client tools that were registered, by name."""
-        given = self.startup.params.get("client_tools") if self.startup else None
-        return {tool["name"]: tool for tool in given or () if isinstance(tool, dict) and "name" in tool}
+        given = (each for each in self._required("client_tools") if isinstance(each, dict))
+        return {tool["name"]: tool for tool in given if isinstance(tool.get("name"), str)}
+
+    def _required(self, key: str) -> list[object]:
+        found = self.startup.params.get(key) if self.startup else None
+        return found if isinstance(found, list) else []
 
     @property
     def snapshot(self) -> Snapshot:
@@ -68,7 +71,7 @@ class View:
     def joints(self) -> list[tuple[Data | None, Data]]:
         """Each entry of the page with the one before it; None before the first of all."""
         pages_on = self.asked.continues or self.asked.method == "history.page"
-        before = self.snapshot.cursors.get(self.params.get("cursor")) if pages_on else None
+        before = self.snapshot.cursors.get(self.asked.name("cursor")) if pages_on else None
         chain = [before, *entries_of(self.data)]
         return [(left, right) for left, right in pairwise(chain) if right is not None]
 
@@ -316,7 +319,7 @@ RULES: Final = (
          == (v.data["complete"], v.data["complete"])),
     Rule("result/session.discover", "EXT-DISC-41 EXT-DISC-44 EXT-OP-10", "a used or foreign cursor was continued",
          lambda v: not v.asked.continues
-         or (v.params["revision"] == v.snapshot.revision and v.params["cursor"] in v.snapshot.cursors)),
+         or (v.params["revision"] == v.snapshot.revision and v.asked.name("cursor") in v.snapshot.cursors)),
     Rule(_CATALOGS, "CAT-21 CAT-22", "choices are not in ascending order",
          lambda v: _ascending(v, "provider", "model")),
     Rule(_CATALOGS, "CAT-49", "the revision was issued before",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.core import worker
+from localagent.core.commands import StartCleanup
 from tests.kit import profiles
 from tests.kit.core_driver import EMPTY, Driver, listed, request
 
@@ -157,24 +158,22 @@ def test_sixty_requests_in_one_write() -> None:
 def test_a_pipe_that_has_not_refused_is_not_full() -> None:
     """D49: what the pipe has not been offered yet does not count; once it refuses, the next frame is one too many."""
     connection = Driver(check=False).connection
-    for commands in connection.receive(statuses(60), 0):
-        assert commands == []
-    assert (len(connection.output), connection.refused(0)) == (60, [])
-    [[command]] = connection.receive(statuses(1, 60), 0)
-    assert type(command).__name__ == "StartCleanup"
+    assert list(connection.receive(statuses(60), 0)) == [[]] * 60
+    assert len(connection.output) == 60
+    assert connection.refused(0) == []
+    assert list(connection.receive(statuses(1, 60), 0)) == [[StartCleanup()]]
 
 
 def test_an_event_is_taken_only_while_nothing_is_pending() -> None:
     """The 32 places are for answers, and an event's 2,000 ms begin when it can go."""
     d = Driver()
-    assert d.connection.takes_events
-    d.take(0)
-    d.ask("status")
-    assert not d.connection.takes_events
-    d.take(50)
-    assert not d.connection.takes_events
-    d.take(None)
-    assert d.connection.takes_events
+    taken = [d.connection.takes_events]
+    for room in (0, 50, None):
+        d.take(room)
+        if room == 0:
+            d.ask("status")
+        taken.append(d.connection.takes_events)
+    assert taken == [True, False, False, True]
 
 
 # the output deadline (BOUND-27, BOUND-28)

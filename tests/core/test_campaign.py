@@ -312,4 +312,4 @@ def _validate(frame: dict[str, Any], d: Driver) -> None:
 
 
 TestCampaign = Campaign.TestCase
-TestCampaign.settings = settings(max_examples=profiles.examples(300, 5_000), stateful_step_count=40)
+TestCampaign.settings = settings(max_examples=profiles.examples(500, 10_000), stateful_step_count=40)

@@ -22,6 +22,7 @@ from localagent.sessions.errors import AppendFailed, Outcome
 from localagent.sessions.handle import Handle
 from localagent.sessions.records import Draft
 from localagent.sessions.store import Store
+from tests.kit.profiles import examples
 from tests.sessions import reference_projection
 from tests.sessions.kit import House, failing, is_complete, refusal, shown
 
@@ -231,6 +232,6 @@ class Stores(RuleBasedStateMachine):
 
 
 Stores.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(60, 1_500), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestStores = Stores.TestCase

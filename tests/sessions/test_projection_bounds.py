@@ -11,6 +11,7 @@ from localagent.sessions import projection
 from localagent.sessions.errors import BadRecord, StoreError
 from localagent.sessions.projection import Projected, Projection
 from localagent.sessions.records import Record
+from tests.kit.profiles import examples
 from tests.sessions import reference_projection
 from tests.sessions.events import (
     Event,
@@ -91,7 +92,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300, 5_000))
 @given(st.lists(EVENTS, max_size=25))
 def test_extending_is_rebuilding_is_the_reference(events: list[Event]) -> None:
     expected = reference_projection.project(events)

@@ -234,8 +234,7 @@ class Observer:
         rules = f"result/{asked.method}" if asked is not None and kind == "result" else ""
         explanation = self._judged(told, rules, frame, faults, blame, asked or NOBODY)
         if asked is not None:
-            with suppress(KeyError, TypeError, AttributeError):
-                self._note(asked, told)
+            self._note(asked, told, sound=not faults)
         return explanation
 
     def _addressed(self, frame: Data) -> Asked | None:
@@ -266,11 +265,14 @@ class Observer:
         self._ledger.begin(str(session), run)
         return True
 
-    def _note(self, asked: Asked, told: Told) -> None:
+    def _note(self, asked: Asked, told: Told, *, sound: bool) -> None:
         if told.code:
             self._ledger.note_error(asked, told.code)
-        else:
+            return
+        with suppress(KeyError, TypeError, AttributeError):  # a misshapen result is noted as far as it goes
             self._ledger.note_result(asked, told.data)
+        if sound:
+            self._ledger.note_page(asked, told.data)
 
     # what is told
 

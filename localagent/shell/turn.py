@@ -8,7 +8,7 @@ departure stand behind the last event.
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from localagent.core import worker
 from localagent.core.channel import Channel, Offer
@@ -16,6 +16,9 @@ from localagent.core.commands import ResolveApproval
 from localagent.protocol.limits import LIMITS
 from localagent.runner.sink import Undeliverable
 from statemachines.channel import CHANNEL
+
+_REFILL: Final = LIMITS.worker_events // 2
+"""Events left when whoever waits for a place is woken: half the places at once, not a change of threads for each."""
 
 Clock = Callable[[], float]
 """Milliseconds on a monotonic clock."""
@@ -149,7 +152,8 @@ class Turn:
             event = self._channel.take()
             if event is None:
                 return self._last.popleft() if self._last else None
-            self._changed.notify_all()
+            if len(self._channel) == _REFILL:
+                self._changed.notify_all()
             return worker.WorkerEvent(self.job, event)
 
     def taken(self, message: worker.WorkerMessage) -> None:

@@ -160,7 +160,7 @@ def _same_call(v: View) -> Verdict:
     return (
         call is not None
         and v.params.get("instance_id") == v.ledger.instance
-        and all(v.params.get(key) == call[key] for key in keys)
+        and all(v.params.get(key) == call.get(key) for key in keys)
     )
 
 

@@ -207,7 +207,6 @@ class Ledger:
 
     def note_result(self, asked: Asked, result: Data) -> None:
         """Take the result of a request down."""
-        name = SNAPSHOT_OF.get(asked.method)
         match asked.method:
             case "initialize":
                 self._show(result["status"])
@@ -232,9 +231,28 @@ class Ledger:
                 self.begin(self.session, result["run_id"])
             case "history.page":
                 self.session = asked.name("session_id") or ""
-        if name is not None:
-            self._page(name, asked, result)
         self.worked = self.worked or (asked.method in WORKER_CODES and asked.method != "initialize")
+
+    def note_page(self, asked: Asked, result: Data) -> None:
+        """Take a page of a snapshot down, if the result is one. It must be of a sound shape."""
+        name = SNAPSHOT_OF.get(asked.method)
+        if name is None:
+            return
+        if name != "history" and not asked.continues:
+            self.snapshots[name] = Snapshot(result["revision"])
+        snapshot = self.snapshot(name)
+        asked_for = asked.name("revision")
+        if asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
+            snapshot.revision = asked_for
+        if name == "catalog":
+            self.issued.add(result["revision"])
+            self.settled = False
+        entries = entries_of(result)
+        last = entries[-1] if entries else snapshot.cursors.get(asked.name("cursor"))
+        if name == "discover":
+            snapshot.cursors = {}  # a cursor of a scan is good for one use (EXT-DISC-41)
+        if result["next_cursor"] is not None:
+            snapshot.cursors[result["next_cursor"]] = last
 
     def begin(self, session: str, run: str) -> None:
         """A run begins."""
@@ -257,23 +275,6 @@ class Ledger:
     def _revise(self, revision: str | None) -> None:
         self.snapshots["history"] = Snapshot(revision or "")
         self.issued.add(revision or "")
-
-    def _page(self, name: str, asked: Asked, result: Data) -> None:
-        if name != "history" and not asked.continues:
-            self.snapshots[name] = Snapshot(result["revision"])
-        snapshot = self.snapshot(name)
-        asked_for = asked.name("revision")
-        if asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
-            snapshot.revision = asked_for
-        if name == "catalog":
-            self.issued.add(result["revision"])
-            self.settled = False
-        entries = entries_of(result)
-        last = entries[-1] if entries else snapshot.cursors.get(asked.name("cursor"))
-        if name == "discover":
-            snapshot.cursors = {}  # a cursor of a scan is good for one use (EXT-DISC-41)
-        if result["next_cursor"] is not None:
-            snapshot.cursors[result["next_cursor"]] = last
 
 
 def _reconcile(segment: Segment, data: Data) -> None:

@@ -134,7 +134,7 @@ def _readiness(v: View) -> bool:
 
 def _running(v: View) -> bool:
     if v.data["state"] == "running":  # for a moment also when it is over (BASE-OP-90)
-        ours = v.data["run_id"] in {run for _, run in v.run.known}
+        ours = v.data["run_id"] in [run for _, run in v.run.known]
         return v.world["run"] in (*ACTIVE, RunState.FINISHED) and ours
     return v.world["run"] not in ACTIVE and v.data["run_id"] is None
 

@@ -37,8 +37,10 @@ class Child:
         program: Sequence[str] = (sys.executable, "-m", "localagent"),
     ) -> None:
         self._ids = itertools.count(1)
-        self._buffer = b""
-        self.raw = b""
+        self.raw = bytearray()
+        """Everything that has come so far."""
+        self.read_to = 0
+        """How much of it has been given out as frames."""
         cwd = cwd or home.parent
         self.process = subprocess.Popen(
             [*program, *arguments],
@@ -95,13 +97,11 @@ class Child:
     def frame(self, patience: float = PATIENCE) -> dict[str, Any]:
         """The next frame."""
         until = time.monotonic() + patience
-        while b"\n" not in self._buffer:
-            data = self._read(until - time.monotonic())
-            if not data:
+        while (end := self.raw.find(b"\n", self.read_to)) < 0:
+            if not self._read(until - time.monotonic()):
                 raise ChildError(f"output ended; so far {self.raw[-2000:]!r}, stderr {self.stderr()!r}")
-            self._buffer += data
-        text, _, self._buffer = self._buffer.partition(b"\n")
-        frame: dict[str, Any] = json.loads(text)
+        frame: dict[str, Any] = json.loads(self.raw[self.read_to : end])
+        self.read_to = end + 1
         return frame
 
     def frames_until(self, wanted: str) -> list[dict[str, Any]]:
@@ -119,10 +119,10 @@ class Child:
 
     def rest(self) -> bytes:
         """Everything that is still to come, to the end of output."""
-        data, until = self._buffer, time.monotonic() + PATIENCE
-        self._buffer = b""
-        while more := self._read(until - time.monotonic()):
-            data += more
+        until = time.monotonic() + PATIENCE
+        while self._read(until - time.monotonic()):
+            pass
+        data, self.read_to = bytes(self.raw[self.read_to :]), len(self.raw)
         return data
 
     def _read(self, patience: float) -> bytes:

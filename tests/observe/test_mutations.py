@@ -163,7 +163,7 @@ def free_value(c: Conversation, m: Mutation) -> bool:
     if name == "run.finished":
         return last == "error_code" and m.old is not None
     if last == "progress":
-        return bool(m.new != "complete")
+        return "complete" not in (m.old, m.new)
     if last == "eligibility":  # busy is a hint about others' leases; the attached session is never so (LIST-44)
         attached = [each.frame["result"]["session_id"] for each in c[: m.at]
                     if "durable" in each.frame.get("result", {})][-1]  # fmt: skip

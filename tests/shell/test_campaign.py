@@ -59,10 +59,9 @@ class Talk:
         return id_
 
     def frame(self) -> dict[str, Any]:
-        start = len(self.child.raw) - len(self.child._buffer)
+        start = self.child.read_to
         frame = self.child.frame()
-        end = len(self.child.raw) - len(self.child._buffer)
-        told = self.wire.read(self.child.raw[start:end])
+        told = self.wire.read(bytes(self.child.raw[start : self.child.read_to]))
         assert told == frame
         findings = self.observer.backend(frame).findings
         assert [each for each in findings if not GAPS & set(each.clauses)] == []

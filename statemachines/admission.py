@@ -38,7 +38,7 @@ STARTUP_CODE: Final = "startup code"
 """Stands for the code of the failed startup, one of six (ERR-22)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Check:
     """One step of an admission list.
 

@@ -211,7 +211,7 @@ class Observer:
         self._guesses = kept or [amiss.event_as_told(self._fresh()[0], told, begins=self._begins(told))]
         explanation = self._judged(told, told.kind, frame, faults, blame, NOBODY)
         with suppress(KeyError, TypeError, AttributeError):  # a misshapen event is noted as far as it goes
-            self._ledger.note_event(str(name), told.data)
+            self._ledger.note_event(str(name), told.data, sound=not faults)
         return explanation
 
     def _answer(self, frame: Data, faults: list[Fault]) -> Explanation:

@@ -1,6 +1,6 @@
 """The data beside the states: who is attached, what runs, which revisions are current. No rule stands here."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from localagent.protocol.codes import Code
 from localagent.protocol.names import CAPABILITIES
@@ -8,8 +8,7 @@ from localagent.protocol.params import InitializeParams, Params, ToolDescriptor
 from localagent.protocol.results import Selection
 
 
-@dataclass(slots=True)
-class Startup:
+class Startup(Struct):
     """What startup left: names and context, or the code of its failure."""
 
     job: int = 0
@@ -22,8 +21,7 @@ class Startup:
     context_id: str | None = None
 
 
-@dataclass(slots=True)
-class Operation:
+class Operation(Struct):
     """The request that the session worker works on."""
 
     job: int = 0
@@ -32,8 +30,7 @@ class Operation:
     params: Params | None = None
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """A client tool call as it was published."""
 
     task_id: str | None
@@ -41,8 +38,7 @@ class Call:
     deadline: float
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """The latest run. ``approvals`` maps an approval to the moment it expires."""
 
     job: int = 0
@@ -55,8 +51,7 @@ class Run:
     calls: dict[str, Call] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """Everything a classifier may look at, beside the request itself."""
 
     instance_id: str

@@ -4,10 +4,9 @@ One small function per emit. Nothing here decides anything: that an emit is due 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from localagent.protocol import events, results
 from localagent.protocol.codes import Code
@@ -42,16 +41,14 @@ from .facts import Facts
 from .routes import Asked
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A response to a request; ``id`` is None where none can be told."""
 
     id: str | None
     result: Output | Code
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(Struct):
     """What an emit may draw on: the facts, the machines, and what set the step off."""
 
     facts: Facts

@@ -5,8 +5,9 @@ only the predicates that its factual checks name, and the data that goes along. 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, cast
+
+from msgspec import Struct
 
 from localagent.protocol.client_tools import client_registry
 from localagent.protocol.codec import Request, initialize_form, params_of
@@ -37,18 +38,16 @@ from .engine import Engine
 from .facts import Facts
 
 
-@dataclass(slots=True)
-class Asked:
+class Asked(Struct):
     """A request on its way through its method's checks. ``params`` is set once they are checked."""
 
     request: Request
     method: str
     params: Params | None = None
-    tools: tuple[ToolDescriptor, ...] | None = field(default=None)
+    tools: tuple[ToolDescriptor, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """An admitted request: what it feeds, and what goes along."""
 
     feed: Feed

@@ -157,7 +157,7 @@ def read_event(name: str, data: Data) -> Told | None:
 def read_answer(frame: Data, label: str) -> Told:
     """Read a response."""
     name = frozenset({frame["id"] if isinstance(frame.get("id"), str) else ""})
-    if "result" in frame:
+    if "error" not in frame:
         return Told("result", f"{label} result", RESULTS, name, frame["result"])
     code = str(frame["error"].get("code"))
     emits = frozenset({Emit.INITIALIZE_ERROR, Emit.OPERATION_ERROR, *CODE_OF})

@@ -176,7 +176,7 @@ class Ledger:
             self.ids.add(frame["id"])
         return Asked(number, value, line, formed, fresh, not fresh or len(self.ids) <= 4096)
 
-    def note_event(self, event: str, data: Data) -> None:
+    def note_event(self, event: str, data: Data, *, sound: bool) -> None:
         """Take an event down. A run nobody has heard of is one whose admission was missed, or misspelt."""
         who = (data["session_id"], data["run_id"])
         if who not in self.run.known and data["run_id"] not in self.runs - {self.run.id}:
@@ -196,9 +196,9 @@ class Ledger:
                 run.activities.add(data["activity_id"])
             case "approval.requested":
                 run.approvals.add(data["approval_id"])
-            case "tool.card":
+            case "tool.card" if sound:
                 run.cards[data["activity_id"]] = data["card"]
-            case "client.tool.call":
+            case "client.tool.call" if sound:
                 run.calls[data["call_id"]] = data
                 self.calls.add(data["call_id"])
             case "run.finished":

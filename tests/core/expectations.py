@@ -86,6 +86,7 @@ class Expectations:
         run = self.d.checker.run
         if run is not None and run.finished and run is not self._seen:
             self._seen, self.current["history"] = run, run.revision
+            self.selection = run.selection or self.selection
 
     def _attached(self, revision: str | None, selection: Any) -> None:
         self.current["history"], self.current["list"] = revision, None

@@ -17,7 +17,7 @@ from localagent.protocol.codes import STARTUP_FAILURES, Code
 from localagent.protocol.messages import EVENTS, RESULTS
 from tests.kit import profiles
 from tests.kit.admission_table import METHODS
-from tests.kit.core_driver import STARTED, Driver, Out, attached, listed, pieces, request, uuid
+from tests.kit.core_driver import SELECTION, STARTED, Driver, Out, attached, listed, pieces, request, uuid
 
 from .asking import ALL, READS, Params, bad, good, selected
 from .expectations import Expectations
@@ -91,7 +91,7 @@ class Campaign(RuleBasedStateMachine):
             self._ask("session.create", {})
             self._session_says(attached("s1", revision="h1"))
         if place in ("turn", "executing"):
-            self._ask("turn.start", good("turn.start", d))
+            self._ask("turn.start", self._good("turn.start"))
         if place == "executing":
             self.runner.offer("appended", 0)
             self.runner.deliver(1)
@@ -100,7 +100,7 @@ class Campaign(RuleBasedStateMachine):
 
     @rule(how=st.sampled_from(HOW), method=st.sampled_from(QUIET), which=indexes, cuts=places)
     def asks(self, how: str, method: str, which: int, cuts: list[int]) -> None:
-        params = good(method, self.d, *ALL[: which % 7])
+        params = self._good(method, *ALL[: which % 7])
         known = list(self.d.checker.asked)
         if how == "wrongly":
             params = self._wrong(method, params, which)
@@ -132,13 +132,11 @@ class Campaign(RuleBasedStateMachine):
         pending = [key for key, ask in asks.items() if ask.open]
         key, id_ = pending[which % len(pending)] if pending and which < 12 else [*asks][which % len(asks)]
         method = "approval.answer" if key == "approval_id" else "client.tool.result"
-        self._ask(
-            method, good(method, self.d) | {key: id_} | ({"allow": which % 4 > 0} if key == "approval_id" else {})
-        )
+        self._ask(method, self._good(method) | {key: id_} | ({"allow": which % 4 > 0} if key == "approval_id" else {}))
 
     @rule(methods=st.lists(st.sampled_from(QUIET), min_size=2, max_size=40), cuts=places)
     def writes_many_at_once(self, methods: list[str], cuts: list[int]) -> None:
-        lines = b"".join(request(self._name(), each, good(each, self.d)) for each in methods)
+        lines = b"".join(request(self._name(), each, self._good(each)) for each in methods)
         admitted = len(self.d.started)
         for piece in pieces(lines, cuts):
             self.d.send(piece)
@@ -196,7 +194,8 @@ class Campaign(RuleBasedStateMachine):
         word=st.sampled_from(["completed", "failed", "stopped", "", "leaves"]), revision=st.sampled_from([None, "h8"])
     )
     def runner_ends(self, word: Any, revision: str | None) -> None:
-        ended = worker.TurnEnded(word, revision=revision) if word not in ("", "leaves") else None
+        selection = msgspec.structs.replace(SELECTION, revision=f"sel-{revision}") if revision else None
+        ended = worker.TurnEnded(word, None, revision, selection) if word not in ("", "leaves") else None
         self.runner.end(ended, leaves=bool(word))
         self.runner.deliver(40)
 
@@ -269,6 +268,13 @@ class Campaign(RuleBasedStateMachine):
         self.names += 1
         return f"r{self.names}"
 
+    def _good(self, method: str, *capabilities: str) -> Params:
+        """Good params, naming what is current by the contract's bookkeeping, not by the core's."""
+        params, current, checker = good(method, self.d, *capabilities), self.expect.current, self.d.checker
+        names = {"session_id": checker.attached, "instance_id": checker.instance, "revision": current.get("history")}
+        names |= {"selection_revision": self.expect.selection, "catalog_revision": current.get("catalog")}
+        return params | {key: names[key] or params[key] for key in names if key in params and method != "session.open"}
+
     def _ask(self, method: str, params: Any, cuts: Sequence[int] = (), fine: bool = True) -> None:
         """One request, in pieces; what comes of it was foretold."""
         outcome, line, out = self.expect.of(method, params, fine), request(self._name(), method, params), Out()
@@ -283,6 +289,8 @@ class Campaign(RuleBasedStateMachine):
         if outcome == "ok":
             assert [type(code) for code in mine] == [dict] * (method in AT_ONCE or method == "turn.start"), mine
             assert len(starts) == (method not in AT_ONCE)
+            if method == "status" and isinstance(mine[0], dict):
+                assert (mine[0]["selection"] or {}).get("revision") == self.expect.selection
             self._admitted(method, params)
         else:
             assert (mine, starts) == ([] if outcome == "none" else [outcome], []), (method, params, self.expect.column)

@@ -68,6 +68,7 @@ class Run:
     word: str | None = None
     code: str | None = None
     revision: str | None = None
+    selection: str | None = None
     asks: dict[tuple[str, str], Ask] = field(default_factory=dict)
     """Keyed by ``approval_id`` or ``call_id`` and the id."""
     deltas: dict[str, int] = field(default_factory=dict)
@@ -109,6 +110,7 @@ class Run:
             ours = fields if name in ("TurnEnded", "InputFailed") else {}
             self.word = "unstored" if fails else ours.get("word", "failed")
             self.code, self.revision = ours.get("code"), ours.get("revision")
+            self.selection = (ours.get("selection") or {}).get("revision")
 
     def owes(self, said: Said, before: bool) -> str | None:
         """The event that the worker's message must give, if any; ``before``: the input was stored already."""

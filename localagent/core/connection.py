@@ -155,9 +155,11 @@ class Connection:
     # the pipe
 
     def wrote(self, count: int, now: float) -> list[Command]:
-        """The pipe took ``count`` bytes of ``output.head()``."""
+        """The pipe took ``count`` bytes of ``output.head()``. While it takes everything, that moves nothing."""
         self.output.wrote(count)
-        return [] if self.output else self._classified("queue emptied", now)
+        if self.output or self._holds(admission.PUMPING):
+            return []
+        return self._classified("queue emptied", now)
 
     def refused(self, now: float) -> list[Command]:
         """The pipe would block."""

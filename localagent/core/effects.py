@@ -59,12 +59,14 @@ def admit(accepted: Accepted, facts: Facts, job: int, fresh_id: Callable[[], str
 
 def kind_of(job: int, facts: Facts, engine: Engine) -> WorkerKind | None:
     """The kind of a job that is not over; None for any other number."""
-    jobs = {
-        WorkerKind.STARTUP: facts.startup.job,
-        WorkerKind.SESSION: facts.operation.job,
-        WorkerKind.TURN: facts.run.job,
-    }
-    return next((kind for kind, number in jobs.items() if number == job and engine.passes(JOBS[kind])), None)
+    numbers = (facts.run.job, facts.operation.job, facts.startup.job)
+    for kind, number in zip(_KINDS, numbers, strict=True):
+        if number == job and engine.passes(JOBS[kind]):
+            return kind
+    return None
+
+
+_KINDS: Final = (WorkerKind.TURN, WorkerKind.SESSION, WorkerKind.STARTUP)
 
 
 def heard(word: worker.LastWord, kind: WorkerKind) -> worker.LastWord | None:

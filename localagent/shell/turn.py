@@ -158,7 +158,7 @@ class Turn:
 
     def taken(self, message: worker.WorkerMessage) -> None:
         """The core has had the message: whoever waits for that goes on (EVT-12)."""
-        with self._changed:
-            if isinstance(message, worker.WorkerEvent) and message.event is self._awaited:
+        if isinstance(message, worker.WorkerEvent) and message.event is self._awaited:
+            with self._changed:
                 self._awaited = None
                 self._changed.notify_all()

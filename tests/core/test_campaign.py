@@ -320,4 +320,6 @@ def _validate(frame: dict[str, Any], d: Driver) -> None:
 
 
 TestCampaign = Campaign.TestCase
-TestCampaign.settings = settings(max_examples=profiles.examples(500, 10_000), stateful_step_count=40)
+TestCampaign.settings = settings(
+    max_examples=profiles.examples(500, 5_000), stateful_step_count=profiles.examples(40, 80)
+)

@@ -51,6 +51,8 @@ class Loop:
         self._selector = selectors.DefaultSelector()
         self._status: int | None = None
         self._stop_asked = False
+        self._refused: selectors.SelectorKey | None = None
+        """What waits for the pipe to take bytes again, while it refuses them."""
         self._carry: dict[type, Callable[..., None]] = {
             StartWorker: workers.start,
             CancelWorker: workers.cancel,
@@ -122,21 +124,21 @@ class Loop:
             self._write()
 
     def _write(self) -> None:
-        stalled = self._pipes.stdout in self._selector.get_map()
         while self._connection.output:
             try:
                 count = os.write(self._pipes.stdout, self._connection.output.head())
             except BlockingIOError:
-                if not stalled:
-                    self._selector.register(self._pipes.stdout, selectors.EVENT_WRITE, self._write)
+                if self._refused is None:
+                    self._refused = self._selector.register(self._pipes.stdout, selectors.EVENT_WRITE, self._write)
                     self._carry_out(self._connection.refused(self._clock()))
                 return
             except OSError:
                 self._carry_out(self._connection.broken(self._clock()))
                 break
             self._carry_out(self._connection.wrote(count, self._clock()))
-        if stalled:
+        if self._refused is not None:
             self._selector.unregister(self._pipes.stdout)
+            self._refused = None
 
     def _carry_out(self, commands: Iterable[Command]) -> None:
         for command in commands:

@@ -226,3 +226,18 @@ def sample(seed: int, conversations: dict[str, Conversation], each: int) -> Iter
     for mutate in MUTATORS:
         every = [(name, mutation) for name, c in conversations.items() for mutation in mutate(c)]
         yield from rng.sample(every, each)
+
+
+_JUNK: Final[tuple[Any, ...]] = (None, True, 0, -1, 1.5, "", "x", "r1", [], [1], {}, {"a": 1}, "success", "finished")
+
+
+def damaged(value: Any, rng: random.Random) -> Any:
+    """A JSON value with something left out or replaced by junk, anywhere in it."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(list(value))
+        kept = {each: inner for each, inner in value.items() if each != key}
+        return kept if rng.random() < 0.25 else {**kept, key: damaged(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        at = rng.randrange(len(value))
+        return [*value[:at], damaged(value[at], rng), *value[at + 1 :]]
+    return rng.choice(_JUNK)

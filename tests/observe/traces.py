@@ -160,12 +160,18 @@ def card(revision: int = 0, outcome: str | None = None, **changed: Any) -> dict[
     return {**told, **changed}
 
 
+Given = tuple[str, Any, Line]
+"""``client``, ``backend``, ``closed`` or ``exit``; the frame or the status; what is known of the line."""
+
+
 class Trace:
     """A conversation being written and observed at once."""
 
     def __init__(self) -> None:
         self.observer = Observer()
         self.told: list[Explanation] = []
+        self.given: list[Given] = []
+        """What was observed, so that a test can observe it again, changed."""
         self.seq = itertools.count(1)
         self.numbers = itertools.count(1)
         self.last = ""
@@ -193,11 +199,13 @@ class Trace:
 
     def line(self, frame: object, line: Line | None = None) -> Self:
         """Send anything."""
+        self.given.append(("client", frame, line or Line()))
         self.told.append(self.observer.client(frame, line or Line()))
         return self
 
     def close(self, *, inside: bool = False) -> Self:
         """End the input."""
+        self.given.append(("closed", inside, Line()))
         self.told.append(self.observer.client_closed(inside_frame=inside))
         return self
 
@@ -205,6 +213,7 @@ class Trace:
 
     def saw(self, frame: object, line: Line | None = None) -> Self:
         """Anything at all."""
+        self.given.append(("backend", frame, line or Line()))
         self.told.append(self.observer.backend(frame, line or Line()))
         return self
 
@@ -227,6 +236,7 @@ class Trace:
 
     def exit(self, status: int = 0) -> Self:
         """End the process, and the trace."""
+        self.given.append(("exit", status, Line()))
         self.told.append(self.observer.exited(status))
         self.told.append(self.observer.finish())
         return self

@@ -2,7 +2,6 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 from . import launch
@@ -27,6 +26,8 @@ def serve(arguments: Sequence[str]) -> int:
     try:
         status = _run(pipes)
     except BaseException:
+        import traceback
+
         traceback.print_exc()  # to LOCALAGENT_LOG, if anywhere
     os._exit(status)
 

@@ -154,7 +154,10 @@ class Observer:
             return self._tell(Source.PROCESS, label, notes=notes)
         if self._status != 0 or self._guesses[0].ended:  # nothing need be delivered (FLOW-10, FLOW-21, FLOW-22)
             return self._tell(Source.PROCESS, label, notes=tuple(f"excused: {each.what}" for each in self._open))
-        return self._tell(Source.PROCESS, label, found=[each for each in self._open if each.machine != "run"])
+        late = tuple(f"{each.what}: the closing deadline has passed (BASE-OP-61, D89)"
+                     for each in self._open if each.machine == "operation")  # fmt: skip
+        sure = [each for each in self._open if each.machine == "connection"]
+        return self._tell(Source.PROCESS, label, notes=late, found=sure)
 
     def _left(self) -> Iterator[Blame]:
         guess = self._guesses[0]

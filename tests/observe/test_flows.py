@@ -102,6 +102,8 @@ SOUND: dict[str, Write] = {
     "shutdown, and the operation wins": lambda w: (
         w.ready().ask("session.list").ask("shutdown", id="q").result(STOPPING, id="q").result(t.listing(), id="r2")
         .exit()),
+    "shutdown during an operation that does not end in time": lambda w: (
+        w.ready().ask("session.list").ask("shutdown", id="q").result(STOPPING, id="q").exit()),
     "shutdown during a run": lambda w: (
         w.running().delta().ask("shutdown").result(STOPPING).whole(partial=True).finished("cancelled").exit()),
     "shutdown during a run that does not end": lambda w: w.running().ask("shutdown").result(STOPPING).exit(1),
@@ -331,6 +333,14 @@ def test_a_new_run_has_new_machines() -> None:
 def test_the_end_of_a_trace_tells_what_is_open() -> None:
     trace = Trace().running().ask("status")
     assert trace.observer.finish().notes == ("open: status r4 was not answered", "open: run.finished was not sent")
+
+
+def test_an_operation_that_outlasts_the_closing_deadline_is_told() -> None:
+    trace = Trace().ready().ask("session.list").ask("shutdown", id="q").result(STOPPING, id="q").exit()
+    assert ("output", "TIMER_CLOSING_CLEAN", True) in _moves(trace.told[-2])
+    assert trace.told[-1].notes == (
+        "session.list r2 was not answered: the closing deadline has passed (BASE-OP-61, D89)",
+    )
 
 
 def test_what_need_not_come_any_more_is_told_and_excused() -> None:

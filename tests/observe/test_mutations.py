@@ -70,6 +70,20 @@ def lost_end(c: Conversation, m: Mutation) -> bool:
     return m.kind == "drop" and c[m.at].event == "activity" and c[m.at].data["state"] != "started"
 
 
+def outlasted(c: Conversation, m: Mutation) -> bool:
+    """BASE-OP-61, D89: an operation pending at shutdown stays unanswered if it outlasts the closing deadline."""
+    return m.kind == "drop" and _pending_at_shutdown(c, m.at)
+
+
+def _pending_at_shutdown(c: Conversation, answer: int) -> bool:
+    """The frame is the answer of an operation behind which the client sent nothing but ``shutdown``."""
+    if "result" not in c[answer].frame:
+        return False
+    request = next(i for i, seen in enumerate(c) if seen.method and seen.frame["id"] == c[answer].frame["id"])
+    later = [seen.method for seen in c[request + 1 :] if seen.side == "client"]
+    return later == ["shutdown"] and c[request].method in ("session.open", "history.page")
+
+
 def repeated_whole(c: Conversation, m: Mutation) -> bool:
     """BASE-OP-167: a whole reconciliation may come again."""
     return m.kind == "duplicate" and _whole(c[m.at])
@@ -115,11 +129,7 @@ def seq_may_skip(c: Conversation, m: Mutation) -> bool:
 
 def won_the_race(c: Conversation, m: Mutation) -> bool:
     """BASE-OP-61: an operation that was pending at shutdown may still succeed."""
-    if m.kind != "after shutdown" or "result" not in c[m.at].frame:
-        return False
-    request = next(i for i, seen in enumerate(c) if seen.method and seen.frame["id"] == c[m.at].frame["id"])
-    later = [seen.method for seen in c[request + 1 :] if seen.side == "client"]
-    return later == ["shutdown"] and c[request].method in ("session.open", "history.page")
+    return m.kind == "after shutdown" and _pending_at_shutdown(c, m.at)
 
 
 def named_once(c: Conversation, m: Mutation) -> bool:
@@ -188,6 +198,7 @@ REASONS: Final[tuple[Callable[[Conversation, Mutation], bool], ...]] = (
     lost_delta,
     lost_repeat,
     lost_end,
+    outlasted,
     repeated_whole,
     behind_shutdown,
     sent_ahead,

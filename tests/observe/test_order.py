@@ -119,8 +119,6 @@ CASES: list[tuple[str, str, str, str, Write]] = [
     ("FLOW-18", "output", "draining", "exit status 3", lambda w: w.ready().shut().exit(3)),
     ("FLOW-05", "connection", "ready", "status r2 was not answered", lambda w: (
         w.ready().ask("status").ask("shutdown").exit())),
-    ("SHUT-10", "operation", "cancelling(read)", "was not answered", lambda w: (
-        w.ready().ask("session.list").ask("shutdown", id="q").result({"state": "stopping"}, id="q").exit())),
     ("FLOW-05", "connection", "stopping", "was not sent", lambda w: (
         _starting(w).ask("shutdown", id="q").result({"state": "stopping"}, id="q").exit())),
 ]  # fmt: skip

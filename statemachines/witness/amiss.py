@@ -20,7 +20,7 @@ from statemachines.connection import ConnectionInput, ConnectionState
 from statemachines.operation import WORKING, OperationState
 from statemachines.persistence import REPORTED, PersistenceState
 from statemachines.registry import MACHINES
-from statemachines.rows import TERMINALS, Emit
+from statemachines.rows import TERMINALS
 from statemachines.run import ACTIVE, CANCELLABLE, CANCELLING, OVER, RunInput, RunState
 from statemachines.snapshot import SnapshotState
 from statemachines.step import ImpossibleInputError, World, machine_of, step
@@ -164,10 +164,9 @@ def answer_as_told(guess: Guess, told: Told, asked: Asked | None) -> Guess:
     opening = next((each for each in (*before, asked) if each.method == "initialize"), None)
     guess = replace(guess, queue=tuple(each for each in queue if each not in (*before, asked)))
     stops = asked.method == "shutdown" and not told.code
-    if stops or told.code in CODE_OF.values():
+    if stops or told.code in _CLOSING:
         given = ConnectionInput.RECV_SHUTDOWN if stops else ConnectionInput.RECV_PROTOCOL_MISMATCH
-        stopped = take(guess, ("connection", given), asked=asked) if told.code not in _CANCELLED else None
-        return replace(stopped or guess, owed=guess.owed, work=None if asked is guess.work else guess.work)
+        return replace(take(guess, ("connection", given), asked=asked) or guess, owed=guess.owed)
     if told.code:
         failed = asked.method == "initialize" and told.code in STARTUP_CODES
         states: World = {"connection": ConnectionState.FAILED} if failed else {}
@@ -179,7 +178,8 @@ def answer_as_told(guess: Guess, told: Told, asked: Asked | None) -> Guess:
     return replace(guess, world=world | states, startup=startup, work=None if "operation" in states else guess.work)
 
 
-_CANCELLED: Final = frozenset({CODE_OF[Emit.INITIALIZE_CANCELLED], CODE_OF[Emit.OPERATION_CANCELLED]})
+_CLOSING: Final = frozenset(code for emit, code in CODE_OF.items() if emit.value.startswith("error."))
+"""The codes behind which the connection stops."""
 
 
 def event_as_told(guess: Guess, told: Told, *, begins: bool) -> Guess:

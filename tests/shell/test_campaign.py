@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localagent.observe import decode
 from statemachines.observe import Observer
 from tests.kit.child import Child, line
 from tests.kit.profiles import examples
@@ -111,7 +112,7 @@ class Talk:
             assert finished["outcome"] in ("cancelled", "completed")
 
     def do_garbage(self, data: bytes) -> None:
-        self.observer.client(None)
+        self.observer.client(*decode(data.decode(errors="replace")))
         self.child.send(data)
         while "error" not in (frame := self.frame()) or frame["id"] is not None:
             pass

@@ -250,6 +250,8 @@ def process(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
     asked, base = guess.queue[0], replace(guess, queue=guess.queue[1:])
     mine = told.answers and bool(told.names & names_of(asked, told.code))
     if asked.ends or not LISTENING.passes(guess.world):
+        if asked.ends == "inside" and told.code == "incomplete_frame" and not LISTENING.passes(guess.world):
+            yield replace(base, owed=(*base.owed, _refusal(asked, told.code)))  # allowed behind shutdown (D46)
         passed = end(base, asked)
         yield from [replace(passed, cost=passed.cost + bool(asked.ends))] if passed else []
         return
@@ -276,6 +278,10 @@ def end(guess: Guess, asked: Asked) -> Guess | None:
     return take(guess, ("connection", given), asked=asked)
 
 
+def _refusal(asked: Asked, code: str) -> Owed:
+    return Owed(None, names_of(asked, code), frozenset({code}), None, asked)
+
+
 def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
     """Refuse the line with the code that was told, on the best ground there is."""
     ground = next(refusals(here, told.code), None)
@@ -291,8 +297,7 @@ def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
         closed = take(guess, (ground.fires.machine, ground.fires.input), asked=here.asked)
         yield from [closed] if closed else []
     else:
-        refusal = Owed(None, names_of(here.asked, told.code), frozenset({told.code}), None, here.asked)
-        yield replace(guess, owed=(*guess.owed, refusal))
+        yield replace(guess, owed=(*guess.owed, _refusal(here.asked, told.code)))
 
 
 def _named(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:

@@ -1,8 +1,9 @@
 """The observer beside the core's own random walk: what the core says has rows, however wildly it is driven.
 
-The walk's workers say what they like, so contents are not judged here (findings of machine ``frame``), nor what no
-backend could mend: a runner that completes without its reconciliations, a worker that ends with a code of another
-method. Everything else must be explained, the exit included, with nothing known but the frames.
+The walk's workers say what they like, so contents are not judged here (findings of machine ``frame``), nor what hangs
+on revisions, which they give to the core and to the frames unlike, nor what no backend could mend: a runner that
+completes without its reconciliations, a worker that ends with a code of another method. Everything else must be
+explained, the exit included, with nothing known but the frames.
 """
 
 import json
@@ -20,8 +21,11 @@ from tests.kit.transcript_steps import Ended, NextLine, Sent
 
 
 def _the_core_s_own(finding: Finding) -> bool:
-    words = ("no outcome", "busy, although", "cancelled, although")  # of a worker
-    return finding.machine != "frame" and finding.clause != "EVT-47" and not any(each in finding.what for each in words)
+    return finding.machine != "frame" and finding.clause != "EVT-47" and not any(each in finding.what for each in _WALK)
+
+
+_WALK = ("no outcome", "busy, although", "cancelled, although", "revision", "catalog", "selection.set", "history.page")
+"""In findings that are the walk's own doing, not the core's."""
 
 
 class Watched(core_driver.Driver):

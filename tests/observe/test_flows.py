@@ -123,6 +123,9 @@ SOUND: dict[str, Write] = {
     "end of input inside a frame": lambda w: w.ready().close(inside=True).error("incomplete_frame", id=None).exit(),
     "end of input inside a frame while starting": lambda w: (
         _init(w).close(inside=True).error("startup_cancelled", id="r1").error("incomplete_frame", id=None).exit()),
+    "end of input inside a frame, behind shutdown": lambda w: w.ready().shut().close(inside=True).exit(),
+    "end of input inside a frame, behind shutdown, answered": lambda w: (
+        w.ready().shut().close(inside=True).error("incomplete_frame", id=None).exit()),
     "end of input that nobody recorded": lambda w: w.running().delta().exit(),
     "output lost": lambda w: w.running().ask("status").exit(1),
     "output lost while stopping": lambda w: w.ready().shut().exit(1),

@@ -19,6 +19,11 @@ _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
+def has_controls(text: str) -> bool:
+    """Tell whether cleaning has anything to do. LF and TAB are text."""
+    return not text.isprintable() and _CONTROL.search(text) is not None
+
+
 class Cleaner:
     """Cleans a text piece by piece. What :meth:`feed` and :meth:`finish` return, joined, is :func:`clean` of it all.
 
@@ -41,7 +46,7 @@ class Cleaner:
         """Take the next piece and return what is clean by now."""
         if len(piece) > WINDOW:
             return "".join(map(self.feed, windows(piece)))
-        if not (self._carriage or self._escape or self._end or _CONTROL.search(piece)):
+        if not (self._carriage or self._escape or self._end or has_controls(piece)):
             return piece
         return self._without_controls(self._without_sequences(piece))
 

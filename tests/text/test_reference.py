@@ -27,8 +27,23 @@ def test_small_windows(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a window cuts is put together again, wherever it cuts."""
     monkeypatch.setattr(scan, "WINDOW", window)
     monkeypatch.setattr(scan, "SHORT", 0)
-    monkeypatch.setattr(steps, "SHORT", 0)
+    monkeypatch.setattr(steps, "WINDOW", 0)  # nothing is plain at a glance
     assert disagreements(seed=window, count=3_000) == []
+
+
+def test_what_is_plain_at_a_glance_is_plain() -> None:
+    texts = reference.texts(seed=3, count=6_000)
+    plain = [text for text in texts if steps.is_plain(text)]
+    assert [text for text in plain if reference.redact(text) != text] == []
+    assert len(plain) > 500
+
+
+@pytest.mark.parametrize("spelling", sorted({s for step in steps.STEPS for s in step.spellings} | {"-----BEGIN"}))
+@pytest.mark.parametrize("after", ["", ": y", "'  ", '"= x', "_\t = x", " next"])
+def test_no_opener_is_plain_at_a_glance(spelling: str, after: str) -> None:
+    """Unless it has no sign and something else comes after it: step 7 then finds no name."""
+    name = spelling in steps.NAMED_VALUE.spellings and "bearer" not in spelling
+    assert steps.is_plain(f"The {spelling}{after}") == (name and after == " next" and ":" not in spelling)
 
 
 def test_the_generator_reaches_every_step() -> None:

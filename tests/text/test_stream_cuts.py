@@ -124,7 +124,7 @@ def test_longer_texts_cut_at_random() -> None:
 def test_small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "WINDOW", 20)
     monkeypatch.setattr(scan, "SHORT", 0)
-    monkeypatch.setattr(steps, "SHORT", 0)
+    monkeypatch.setattr(steps, "WINDOW", 0)  # nothing is plain at a glance
     check_random(seed=3, count=1_000, length=1)
 
 

@@ -7,7 +7,7 @@ from localagent.protocol.codes import Code
 from localagent.protocol.limits import LIMITS
 from localagent.protocol.measure import compact_bytes
 from localagent.protocol.results import HistoryEntry, HistoryPage
-from localagent.text.cut import fit
+from localagent.text.cut import fit, utf8
 
 from .errors import StoreError
 from .projection import Entry, Projected
@@ -15,7 +15,8 @@ from .projection import Entry, Projected
 REVISION_BYTES: Final = 32
 """Revisions have one length, so that a page has one overhead, and parts are cut the same in every revision."""
 _INDEX_DIGITS: Final = 5
-_SURELY_FITS: Final = LIMITS.content_chunk_bytes // 6  # characters; one takes 6 bytes at most, raw or escaped
+_MAY_GROW: Final = len(str(LIMITS.history_snapshot_parts)) + len("false") - len("0") - len("true")
+"""How much longer a part can be than one that is alone: all are cut as if they had the greatest number."""
 _COMMA: Final = 1
 _BRACKETS: Final = 2
 
@@ -41,13 +42,13 @@ class Cutter:
         """
         while self._done < projected.count:
             self._require_room(len(self._parts), self._bytes)
-            for part in self._cut(projected.settled[self._done]):
+            for part, size in self._cut(projected.settled[self._done]):
                 self._parts.append(part)
-                self._sizes.append(compact_bytes(part))
-                self._bytes += self._sizes[-1]
+                self._sizes.append(size)
+                self._bytes += size
             self._done += 1
-        tail = [part for entry in projected.tail for part in self._cut(entry)]
-        sizes = [compact_bytes(part) for part in tail]
+        cut_tail = [each for entry in projected.tail for each in self._cut(entry)]
+        tail, sizes = [part for part, _ in cut_tail], [size for _, size in cut_tail]
         self._require_room(len(self._parts) + len(tail), self._bytes + sum(sizes))
         return History(self._session_id, revision, projected.complete, _Shared(self._parts, self._sizes, tail, sizes))
 
@@ -56,37 +57,27 @@ class Cutter:
         if parts > LIMITS.history_snapshot_parts or serialized > LIMITS.history_snapshot_bytes:
             raise StoreError(Code.HISTORY_LIMIT, "more parts or bytes than a snapshot may have")
 
-    def _cut(self, entry: Entry) -> Iterator[HistoryEntry]:
-        """Cut an entry into parts: as large as fits both the content chunk and a page of its own (HIST-29, D65)."""
-        if len(entry.text) < _SURELY_FITS:
-            yield HistoryEntry(
-                kind=entry.kind,
-                last_part=True,
-                message_id=entry.message_id,
-                part=0,
-                partial=entry.partial,
-                text=entry.text,
-            )
+    def _cut(self, entry: Entry) -> Iterator[tuple[HistoryEntry, int]]:
+        """Cut an entry into parts: as large as fits both the content chunk and a page of its own (HIST-29, D65).
+
+        Yields each with its serialized size.
+        """
+        whole = _part(entry, 0, entry.text, last=True)
+        size = compact_bytes(whole)
+        room = LIMITS.history_page_bytes - self._overhead - size - _MAY_GROW
+        if room >= 0 and utf8(entry.text) <= LIMITS.content_chunk_bytes:
+            yield whole, size
             return
-        frame = HistoryEntry(
-            kind=entry.kind,
-            last_part=False,
-            message_id=entry.message_id,
-            part=LIMITS.history_snapshot_parts,
-            partial=entry.partial,
-            text="",
-        )
-        room = LIMITS.history_page_bytes - self._overhead - compact_bytes(frame)
-        pieces = cut(entry.text, LIMITS.content_chunk_bytes, room)
+        pieces = cut(entry.text, LIMITS.content_chunk_bytes, room + _escaped(entry.text))
         for number, text in enumerate(pieces):
-            yield HistoryEntry(
-                kind=entry.kind,
-                last_part=number == len(pieces) - 1,
-                message_id=entry.message_id,
-                part=number,
-                partial=entry.partial,
-                text=text,
-            )
+            part = _part(entry, number, text, last=number == len(pieces) - 1)
+            yield part, compact_bytes(part)
+
+
+def _part(entry: Entry, number: int, text: str, *, last: bool) -> HistoryEntry:
+    return HistoryEntry(
+        kind=entry.kind, last_part=last, message_id=entry.message_id, part=number, partial=entry.partial, text=text
+    )
 
 
 class _Shared:

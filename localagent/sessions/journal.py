@@ -1,10 +1,11 @@
 """The file of one session: read whole, appended to durably, watched for changes (REC-30 to REC-36, HIST-45).
 
-A journal knows the file as it last saw it: its identity, its lines, and the SHA-256 of its bytes, kept up with each
-append. The identity is compared before anything is built on it. Time stamps are only as fine as the kernel's clock
+A journal knows the file as it last saw it: its identity, its lines, and at need the SHA-256 of its bytes, kept up with
+each append. The identity is compared before anything is built on it. Time stamps are only as fine as the kernel's clock
 tick, so a file that was touched a moment ago might be touched again without showing it. Two things close that gap.
 After an append we set an mtime of our own, to the nanosecond, which no later write leaves standing. After reading a
-file that somebody has just touched, the bytes themselves are compared until that moment has passed.
+file that somebody has just touched, the bytes themselves are compared until that moment has passed. Where neither
+helps, because the file system takes no such mtime, the file counts as changed and is read anew.
 """
 
 import hashlib
@@ -61,13 +62,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The file as it was last seen: ``count`` lines. ``digest`` is None when not all of its bytes were seen.
+    """The file as it was last seen: ``count`` lines. ``seen`` tells whether they were read, or only counted.
 
-    ``distinct``: whoever changes the file from now on changes the identity.
+    ``distinct``: whoever changes the file from now on changes the identity. The digest is for when that is not so.
     """
 
     identity: Identity
     count: int
+    seen: bool
     digest: lines.Digest | None
     distinct: bool
 
@@ -109,14 +111,16 @@ class Journal:
             identity = Identity.of(os.fstat(descriptor))
             if identity.length > LIMITS.history_file_bytes:
                 raise StoreError(Code.HISTORY_LIMIT, "a file of more than 64 MiB")
-            digest = hashlib.sha256()
+            distinct = _has_passed(identity, now)
+            digest = None if distinct else hashlib.sha256()
+            blocks = lines.blocks(descriptor, identity.length, cancelled)
             number = 0
-            for line in lines.split(lines.hashed(lines.blocks(descriptor, identity.length, cancelled), digest)):
+            for line in lines.split(blocks if digest is None else lines.hashed(blocks, digest)):
                 number += 1
                 if number > LIMITS.history_file_lines:
                     raise StoreError(Code.HISTORY_LIMIT, "more than 100,000 lines")
                 yield records.parse(line, self.session_id)
-            self._known = _Known(identity, number, digest, _has_passed(identity, now))
+            self._known = _Known(identity, number, True, digest, distinct)
         finally:
             os.close(descriptor)
 
@@ -192,17 +196,17 @@ class Journal:
         except BaseException:
             os.close(descriptor)
             raise
-        return _Target(descriptor, directory if created else None, known, known.digest is not None)
+        return _Target(descriptor, directory if created else None, known, known.seen)
 
     def _known_at(self, identity: Identity, descriptor: int, created: bool) -> _Known:
         """What is known of the open file: all, if it is as it was last seen; else only how long it is."""
         if created:
-            return _Known(identity, 0, hashlib.sha256(), False)
+            return _Known(identity, 0, True, hashlib.sha256(), False)
         if self._known is not None and self._known.identity == identity:
             return self._known
         if identity.length > LIMITS.history_file_bytes:
             raise Unsafe("the file has passed 64 MiB")
-        return _Known(identity, lines.count(lines.blocks(descriptor, identity.length)), None, False)
+        return _Known(identity, lines.count(lines.blocks(descriptor, identity.length)), False, None, False)
 
     def _append(self, batch: Batch, target: _Target) -> tuple[Receipt, bool]:
         known = target.known
@@ -225,7 +229,7 @@ class Journal:
         if known.digest is not None:
             digest = known.digest.copy()
             digest.update(text)
-        self._known = _Known(identity, number, digest, distinct)
+        self._known = _Known(identity, number, known.seen, digest, distinct)
         return receipt, target.continuous
 
     def _joint(self, target: _Target) -> bytes:

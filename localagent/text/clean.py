@@ -22,17 +22,16 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 def has_controls(text: str) -> bool:
     """Tell whether cleaning has anything to do. LF and TAB are text.
 
-    Thirty searches for one character each are ten times as fast as one for a class of them.
+    Searches for one character each are many times as fast as one for a class of them.
     """
-    if not text.isascii():
-        return any(map(_CONTROL.search, windows(text)))
-    for control in _ASCII_CONTROLS:  # noqa: SIM110 - a generator would cost more than the searches
+    for control in _ASCII_CONTROLS if text.isascii() else _CONTROLS:  # noqa: SIM110 - a generator costs more
         if control in text:
             return True
     return False
 
 
-_ASCII_CONTROLS: Final = tuple(chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\n\t")
+_CONTROLS: Final = tuple(chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t")
+_ASCII_CONTROLS: Final = tuple(filter(str.isascii, _CONTROLS))
 
 
 class Cleaner:

@@ -257,15 +257,22 @@ def is_plain(text: str) -> bool:
         return False
     if ("_" in text and _GITHUB.search(text)) or (":" in text and "data:" in text):
         return False
-    folded = fold(text)
-    if "bearer" in folded:
+    if b"bearer" in text.encode("utf-8", "surrogatepass").lower():
         return False
-    return not any(_ends_in_name(before) for sign in ":=" if sign in text for before in folded.split(sign)) and not (
-        _ends_in_name(folded)
+    return not _ends_in_name(text) and not any(
+        _ends_in_name(before) for sign in ":=" if sign in text for before in text.split(sign)
     )
 
 
-def _ends_in_name(folded: str) -> bool:
-    """Tell whether a sign that comes next would make a name of step 7 out of the end of ``folded``."""
-    end = folded.rstrip()
+def _ends_in_name(text: str) -> bool:
+    """Tell whether a sign that comes next would make a name of step 7 out of the end of ``text``."""
+    end = text.rstrip()
+    if end[-1:] not in _LAST:  # most texts do not even end in one of those
+        return False
+    end = fold(end[-_ENOUGH:])
     return end.endswith(_NAMES_END) or (end.endswith(("'", '"')) and end[:-1].endswith(_NAMES_END))
+
+
+_ENOUGH: Final = max(map(len, _NAMES_END)) + 1
+_LAST: Final = frozenset("'\"\u017f" + "".join({name[-1] + name[-1].upper() for name in _NAMES_END}))
+"""What may end a name, or a quote behind it. The long s is the one character more that folding makes one of these."""

@@ -42,7 +42,7 @@ def cite(clauses: Iterable[str]) -> str:
 
 def links(text: str, up: str) -> list[str]:
     """The targets of all clauses that ``text`` cites, with their sentences as titles."""
-    cited = dict.fromkeys(re.findall(r"\[([A-Z]+(?:-[A-Z]+)*-\d+|D\d\d)\](?![(\[:])", text))
+    cited = dict.fromkeys(re.findall(r"\[([A-Z]+(?:-[A-Z]+)*-\d+|D\d{2,3})\](?![(\[:])", text))
     return [f'[{clause}]: {up}reference/{page(clause)}#{slug(clause)} "{_title(clause)}"' for clause in sorted(cited)]
 
 

@@ -1,8 +1,8 @@
 """The demonstration: a real backend over real pipes, every frame with the transition that it explains.
 
 A whole conversation in a temporary home: a turn with a tool that asks for permission, streaming text, history, a
-cancelled turn, and the session opened again by a second child. What is printed beside a frame comes from the
-observer, which knows only what crossed the pipes; what frames cannot show is marked as inferred.
+cancelled turn, the session opened again by a second child, and the store listed. What is printed beside a frame comes
+from the observer, which knows only what crossed the pipes; what frames cannot show is marked as inferred.
 """
 
 import itertools
@@ -235,7 +235,11 @@ def _first(child: Child, printer: Printer) -> str:
 def _second(child: Child, printer: Printer, session: str) -> None:
     """The session is still there for another child."""
     printer.title("A second child opens the session again")
-    child.call("initialize", required_capabilities=[])
+    child.call("initialize", required_capabilities=["session.discover"])
     revision = child.call("session.open", session_id=session)["revision"]
     child.call("history.page", session_id=session, revision=revision)
+
+    printer.title("What sessions there are, as a snapshot and as a scan")
+    child.call("session.list")
+    child.call("session.discover")
     child.shut_down()

@@ -14,7 +14,7 @@ from statemachines.joint import CARRIED, JOINT
 from statemachines.registry import MACHINES
 from statemachines.rows import SUBJECT, MachineSpec, is_total
 
-_CLAUSE: Final = re.compile(r"(?:[A-Z]+(?:-[A-Z]+)*-\d+|D\d\d)\Z")
+_CLAUSE: Final = re.compile(r"(?:[A-Z]+(?:-[A-Z]+)*-\d+|D\d{2,3})\Z")
 
 
 def unique_rows(spec: MachineSpec) -> Iterator[str]:

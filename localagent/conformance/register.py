@@ -29,7 +29,7 @@ _PAGE_OF: Final[Mapping[str, Page]] = {
     **dict.fromkeys(("ROOT", "REC", "HISTP", "LEASE", "SET", "CRED", "CACHE", "MCPC", "PROF"), "store"),
 }
 """First word of an id -> its page; every other word is the base page's."""
-_DECISION: Final = re.compile(r"D\d\d\Z")
+_DECISION: Final = re.compile(r"D\d{2,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)

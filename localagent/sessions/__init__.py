@@ -18,8 +18,17 @@ Called with plain arguments, a clock, a cancel token; no threads are started her
 :mod:`.projection`     records to history entries (HISTP)
 :mod:`.labels`         what a tool call is called in front of people (HISTP-09)
 :mod:`.history`        entries cut into parts, an immutable snapshot, its pages (HIST)
+:mod:`.listing`        Listing: the bounded snapshot of session.list (LIST)
+:mod:`.discovery`      Discovery: the stepwise scan of session.discover (EXT-DISC)
+:mod:`.inventory`      what those two share: names, signatures, one history in bounded reads
+:mod:`.sketch`         what a listing shows of one history
 :mod:`.facts`          title, time, directories, selection of a session (section 4)
 :mod:`.scope`          the ceiling of a delegated session (REC-12)
+:mod:`.inspect`        a store looked at from outside, offline: what a client would see, or why it is refused
+:mod:`.repair`         damaged sessions brought back, every byte set aside (REC-56)
+:mod:`.compaction`     a session started anew, its old bytes set aside (REC-44)
+:mod:`.checkpoint`     what the removed records come to: the payload of the first record after it (REC-46)
+:mod:`.damage`         what is wrong with a line that is no record, and the records that stand in it
 :mod:`.instants`       RFC 3339 to the nanosecond
 :mod:`.efforts`        the two spellings of an effort (SET-12)
 :mod:`.worktree`       ``session_path``
@@ -27,7 +36,8 @@ Called with plain arguments, a clock, a cancel token; no threads are started her
 :mod:`.errors`         what can go wrong, and what is then on the disk
 =====================  =========================================================================================
 
-Pure, without time, threads or files: records, payloads, projection, labels, history, facts, scope, instants, efforts.
+Pure, without time, threads or files: records, payloads, projection, labels, history, facts, sketch, scope,
+instants, efforts, damage, checkpoint.
 
 A turn goes ``Store.open`` > ``Handle.append`` (a Receipt: durable) > ... > ``Handle.refresh`` (a revision) >
 ``Handle.page``. Records travel Draft > ``Pen`` > line > ``parse`` > Record > ``Projection`` and ``Facts``; entries

@@ -10,33 +10,60 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, unique
 
 
 @unique
 class Step(Enum):
-    """The durable steps."""
+    """The durable steps: what is done, and what stands on the disk if the process dies there, before or after it."""
 
-    MAKE_DIRECTORY = "make a directory of the root"
-    LEASE_CREATE = "create a lease file"
-    LEASE_WRITE = "write a lease file"
-    LEASE_RENEW = "set the mtime of a lease file"
-    LEASE_REMOVE = "remove an own lease file"
-    LEASE_RECOVER = "remove a stale lease file"
-    REPLACE_CREATE = "create the temporary file"
-    REPLACE_WRITE = "write the temporary file"
-    REPLACE_SYNC = "sync the temporary file"
-    REPLACE_RENAME = "rename the temporary file over the old one"
-    REPLACE_SYNC_DIRECTORY = "sync the directory after the rename"
-    SESSION_CREATE = "create a session file"
-    SESSION_WRITE = "write a batch"
-    SESSION_SYNC = "sync a batch"
-    SESSION_SYNC_DIRECTORY = "sync the directory of a new session file"
-    SESSION_STAMP = "set the mtime after a sync"
-    SESSION_TRUNCATE = "roll back: cut the file to its old length"
-    SESSION_SYNC_BACK = "roll back: sync"
-    SESSION_REMOVE = "roll back: remove the file this append created"
+    MAKE_DIRECTORY = "make a directory of the root", "the root with fewer directories; the next start makes the rest"
+    LEASE_CREATE = "create a lease file", "an empty lease, taken for one in the making until it is 5 s old"
+    LEASE_WRITE = "write a lease file", "an empty lease, or one whose lock the kernel has freed: stale at once"
+    LEASE_RENEW = "set the mtime of a lease file", "a lease whose lock the kernel has freed: stale at once"
+    LEASE_REMOVE = "remove an own lease file", "a lease whose lock the kernel has freed: stale at once; or none"
+    LEASE_RECOVER = "remove a stale lease file", "perhaps the stale lease, and its guard, which is stale as well"
+    REPLACE_CREATE = "create the temporary file", "the old file; perhaps an empty temporary one"
+    REPLACE_WRITE = "write the temporary file", "the old file, and a temporary one"
+    REPLACE_SYNC = "sync the temporary file", "the old file, and a temporary one"
+    REPLACE_RENAME = "rename the temporary file over the old one", "the old file and a temporary one, or the new file"
+    REPLACE_SYNC_DIRECTORY = "sync the directory after the rename", "the new file, or after a power cut the old one"
+    SESSION_CREATE = "create a session file", "no session, or an empty one"
+    SESSION_WRITE = "write a batch", "the old records, or also the batch, or a torn tail: refused, and repaired offline"
+    SESSION_SYNC = "sync a batch", "the batch, not acknowledged; after a power cut all of it, a part, or nothing"
+    SESSION_SYNC_DIRECTORY = "sync the directory of a new session file", "the session; after a power cut perhaps none"
+    SESSION_STAMP = "set the mtime after a sync", "the batch, durable and not yet acknowledged"
+    SESSION_TRUNCATE = "roll back: cut the file to its old length", "what the failed write left, or the old records"
+    SESSION_SYNC_BACK = "roll back: sync", "the old records; after a power cut perhaps what the failed write left"
+    SESSION_REMOVE = "roll back: remove the file this append created", "an empty session, or none"
+    SALVAGE_DIRECTORY = "repair: make a directory below salvage/", "the damaged session; perhaps an empty directory"
+    SALVAGE_CREATE = "repair: create the temporary copy", "the damaged session; perhaps an empty temporary copy"
+    SALVAGE_WRITE = "repair: copy the damaged session", "the damaged session; a temporary copy, whole or not"
+    SALVAGE_SYNC = "repair: sync the copy", "the damaged session and a temporary copy"
+    SALVAGE_RENAME = "repair: give the verified copy its number", "the damaged session and a copy, numbered or not"
+    SALVAGE_SYNC_DIRECTORY = "repair: sync the directories of the copy", "the damaged session and its numbered copy"
+    REPAIR_CLEAR = "repair: remove the temporary file of a repair that was cut off", "as before that file was made"
+    REPAIR_CREATE = "repair: create the new session file", "the damaged session and its copy; an empty temporary file"
+    REPAIR_WRITE = "repair: write the new session file", "the damaged session and its copy; a temporary file"
+    REPAIR_SYNC = "repair: sync the new session file", "the damaged session and its copy; a temporary file"
+    REPAIR_RENAME = "repair: rename it over the damaged session", "the damaged or the repaired session; the copy"
+    REPAIR_SYNC_DIRECTORY = "repair: sync the directory", "the repaired session, or after a power cut the damaged one"
+    COMPACT_CLEAR = "compaction: remove a temporary file of one that was cut off", "as before that file was made"
+    COMPACT_DIRECTORY = "compaction: make a directory below .history/", "the old session; perhaps an empty directory"
+    COMPACT_KEEP_CREATE = "compaction: create the temporary copy", "the old session; perhaps an empty temporary copy"
+    COMPACT_KEEP_WRITE = "compaction: copy the old session", "the old session; a temporary copy, whole or not"
+    COMPACT_KEEP_SYNC = "compaction: sync the copy", "the old session and a temporary copy"
+    COMPACT_KEEP_RENAME = "compaction: make the copy a generation", "the old session and a copy, numbered or not"
+    COMPACT_KEEP_SYNC_DIRECTORY = "compaction: sync the directories of the copy", "the old session and its generation"
+    COMPACT_CREATE = "compaction: create the new session file", "the old session and its generation; a temporary file"
+    COMPACT_WRITE = "compaction: write the new session file", "the old session and its generation; a temporary file"
+    COMPACT_SYNC = "compaction: sync the new session file", "the old session and its generation; a temporary file"
+    COMPACT_RENAME = "compaction: rename it over the old session", "the old or the new session; the generation"
+    COMPACT_SYNC_DIRECTORY = "compaction: sync the directory", "the new session, or after a power cut the old one"
+
+    def __init__(self, what: str, leaves: str) -> None:
+        self.what, self.leaves = what, leaves
 
 
 def _unwatched(_step: Step, _done: bool) -> None:
@@ -66,10 +93,16 @@ def create(step: Step, name: str, directory: int) -> int:
 
 def write(step: Step, descriptor: int, data: bytes) -> None:
     """Write all of ``data``."""
+    write_all(step, descriptor, (data,))
+
+
+def write_all(step: Step, descriptor: int, pieces: Iterable[bytes]) -> None:
+    """Write pieces one after the other, as one step. Raises what the source of them raises, too."""
     watch(step, False)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
     watch(step, True)
 
 

@@ -44,3 +44,15 @@ class AppendFailed(Exception):  # noqa: N818 - says what happened
     def __init__(self, outcome: Outcome, why: str) -> None:
         super().__init__(f"{why}: {outcome.value}")
         self.outcome = outcome
+
+
+class CompactionFailed(Exception):  # noqa: N818 - says what happened
+    """A compaction did not succeed (REC-44, REC-45).
+
+    ``replaced`` False: the old file stands as it was. True: the new one does, but a power cut may bring the old one
+    back, so that this child must not append to the session any more.
+    """
+
+    def __init__(self, why: str, *, replaced: bool = False) -> None:
+        super().__init__(why)
+        self.replaced = replaced

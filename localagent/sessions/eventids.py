@@ -38,15 +38,15 @@ class EventIds:
     def _reserve(self, count: int, cancelled: CancelCheck) -> range:
         """Move the end on the disk behind ``count`` new ids, and only then return them."""
         with leases.waiting(self._root.sessions, SEQUENCE, self._clock, cancelled), self._root.sessions() as directory:
-            end = _read(directory)
-            if end + count > _LAST:
+            last = end(directory)
+            if last + count > _LAST:
                 raise Unsafe("the event ids are used up")
-            files.replace(SEQUENCE, str(end + count).encode(), directory, self._clock)
-            return range(end + 1, end + count + 1)
+            files.replace(SEQUENCE, str(last + count).encode(), directory, self._clock)
+            return range(last + 1, last + count + 1)
 
 
-def _read(directory: int) -> int:
-    """Return the end of the last block: decimal digits alone, absent means 0."""
+def end(directory: int) -> int:
+    """Return the end of the last block: decimal digits alone, absent means 0. Raises Unsafe or OSError."""
     try:
         descriptor = files.open_private(SEQUENCE, directory)
     except FileNotFoundError:

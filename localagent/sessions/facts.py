@@ -57,7 +57,7 @@ class Facts:
         self._first = False
 
     def _session_title(self, payload: dict[str, Any]) -> None:
-        self.title = display_title(payload.get("title")) or self.title
+        self.title = recorded_title("session_title", payload) or self.title
 
     def _session_preferences(self, payload: dict[str, Any]) -> None:
         self.preferences = preferences(payload) or self.preferences
@@ -75,7 +75,7 @@ class Facts:
         self.scope = scope.read(payload)
 
     def _compaction(self, payload: dict[str, Any]) -> None:
-        self.title = display_title(members(payload.get("aggregate")).get("latest_title")) or self.title
+        self.title = recorded_title("compaction", payload) or self.title
         self.preferences = preferences(payload.get("session_preferences")) or self.preferences
         if self._first and ("task_scope" in payload or "task_scope_version" in payload):  # later ones: REC-48
             if payload.get("task_scope_version") != 1:
@@ -90,6 +90,15 @@ _NOTES: Final = {
     "task_scope": Facts._task_scope,
     "compaction": Facts._compaction,
 }
+
+
+def recorded_title(kind: str, payload: object) -> str | None:
+    """Return the title that a record of this kind brings along, if it may be shown; the last one counts (REC-60)."""
+    if kind == "session_title":
+        return display_title(members(payload).get("title"))
+    if kind == "compaction":
+        return display_title(members(members(payload).get("aggregate")).get("latest_title"))
+    return None
 
 
 def preferences(value: object) -> Preferences | None:

@@ -1,5 +1,6 @@
 """Files and directories that the store trusts only after looking: opened by name in an open directory, then judged."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from .disk import Step
 from .errors import Unsafe
 
 _NO_SURPRISE: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # no link, no waiting for a FIFO's other end
+
+_EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # what this process lacks says nothing about the file
 
 
 class Identity(NamedTuple):
@@ -65,22 +68,31 @@ def status(name: str, directory: int) -> os.stat_result | None:
 
 
 def open_private(name: str, directory: int, flags: int = os.O_RDONLY) -> int:
+    """Open a file as :func:`open_trusted` does; the descriptor alone."""
+    return open_trusted(name, directory, flags)[0]
+
+
+def open_trusted(name: str, directory: int, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
     """Open a file that passes REC-02: regular, one link, ours, closed to group and others, not reached by a link.
 
-    Raises FileNotFoundError when nothing stands there and Unsafe for everything else.
+    Returns the descriptor and what ``fstat`` says of it. Raises FileNotFoundError when nothing stands there, OSError
+    when this process or the system has no descriptor or memory left, and Unsafe for everything else.
     """
     try:
         descriptor = os.open(name, flags | _NO_SURPRISE, dir_fd=directory)
     except FileNotFoundError:
         raise
     except OSError as fault:
+        if fault.errno in _EXHAUSTED:
+            raise
         raise Unsafe(f"cannot be opened: {fault.strerror}") from None
     try:
-        require_trusted(os.fstat(descriptor))
+        found = os.fstat(descriptor)
+        require_trusted(found)
     except BaseException:
         os.close(descriptor)
         raise
-    return descriptor
+    return descriptor, found
 
 
 def replace(name: str, data: bytes, directory: int, clock: Clock) -> None:

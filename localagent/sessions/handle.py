@@ -1,17 +1,17 @@
 """An attached session: what may be done with it once its leases are ours."""
 
-import os
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from localagent.protocol.codes import Code
 from localagent.protocol.results import HistoryPage
 
-from . import leases, paths, records
+from . import compaction, leases, paths, records
 from .clock import CancelCheck, Clock, never, proceed
-from .errors import AppendFailed, BadRecord, Cancelled, Held, Outcome, StoreError, Unsafe
+from .compaction import Checkpoint, Compacted, Mark
+from .errors import AppendFailed, BadRecord, Cancelled, CompactionFailed, Held, Outcome, StoreError, Unsafe
 from .eventids import EventIds
 from .facts import Facts, Preferences
 from .history import Cutter, History
@@ -130,7 +130,7 @@ class Handle:
         """Compare every recorded directory with ours (REC-63, SESS-55 to SESS-58)."""
         for recorded in facts.cwds:
             proceed(cancelled)
-            if not _is_same_directory(recorded, self._desk.cwd):
+            if not paths.is_same_directory(recorded, self._desk.cwd):
                 raise StoreError(Code.CWD_MISMATCH, "recorded elsewhere")
         self.notices = ("cwd_unverified",) if self.durable and not facts.cwds else ()
 
@@ -160,11 +160,9 @@ class Handle:
     def _append(self, drafts: Sequence[Draft], cancelled: CancelCheck) -> Receipt:
         if self._released or self._ownership.spoilt:
             raise AppendFailed(Outcome.REFUSED, "not ours to write")
-        desk = self._desk
         batch = self._batch(drafts, cancelled)
-        append_lease = leases.waiting(desk.root.sessions, f"{self.session_id}.jsonl", desk.clock, cancelled)
         ownership = self._ownership
-        with ownership.appending, append_lease:
+        with self._appending(cancelled):
             try:
                 receipt, continuous = self._journal.append(batch, ownership.stored, ownership.stands_in)
             except AppendFailed:
@@ -197,16 +195,77 @@ class Handle:
             add(records.parse(line[:-1], self.session_id))
         return Batch(b"".join(lines), tuple(event_ids), self._desk.fresh())
 
+    @contextmanager
+    def _appending(self, cancelled: CancelCheck) -> Iterator[None]:
+        """Hold the append mutex and the append lease (REC-30). Raises Held, Unsafe, OSError or Cancelled."""
+        desk = self._desk
+        append_lease = leases.waiting(desk.root.sessions, f"{self.session_id}.jsonl", desk.clock, cancelled)
+        with self._ownership.appending, append_lease:
+            yield
+
+    # compaction
+
+    def mark(self, keep: int = 0, cancelled: CancelCheck = never) -> Mark:
+        """Note the file as it is, before a summary of it is asked for; the last ``keep`` records are to stay (REC-44).
+
+        What is appended until :meth:`compact` stays as well. Raises Cancelled, or CompactionFailed: also when there
+        would be no record to remove.
+        """
+        with self._compacting(cancelled):
+            return compaction.mark(self._desk.root, self.session_id, keep, cancelled)
+
+    def compact(self, checkpoint: Checkpoint, cancelled: CancelCheck = never) -> Compacted:
+        """Put a checkpoint in the place of the records before the mark, whose bytes go to ``.history/`` (REC-44).
+
+        Afterwards there is no revision until the next refresh, which reads the new file, and appends go on there.
+        Raises CompactionFailed, whose ``replaced`` says which file stands, or Cancelled: the old one.
+        """
+        try:
+            with self._compacting(cancelled):
+                done = compaction.replace(
+                    self._desk.root,
+                    self.session_id,
+                    checkpoint,
+                    self._desk.session_path,
+                    self._checkpoint_line(cancelled),
+                    self._ownership.stands_in,
+                    cancelled,
+                )
+        except CompactionFailed as fault:
+            if fault.replaced:
+                self._start_anew()
+                self._ownership.spoilt = True
+            raise
+        self._start_anew()
+        return done
+
+    @contextmanager
+    def _compacting(self, cancelled: CancelCheck) -> Iterator[None]:
+        """Hold what :meth:`_appending` holds. Raises CompactionFailed for whatever else goes wrong, and Cancelled."""
+        if self._released or self._ownership.spoilt:
+            raise CompactionFailed("not ours to write")
+        try:
+            with self._appending(cancelled):
+                yield
+        except (Held, Unsafe, BadRecord, StoreError, OSError) as fault:
+            raise CompactionFailed(str(fault)) from None
+
+    def _checkpoint_line(self, cancelled: CancelCheck) -> Callable[[Mapping[str, Any]], bytes]:
+        def line(payload: Mapping[str, Any]) -> bytes:
+            draft = Draft("compaction", payload)
+            event_id = self._desk.ids.take(1, cancelled)[0]
+            return self._pen.line(draft, self._pen.payload(draft), event_id, self._desk.clock.wall())
+
+        return line
+
+    def _start_anew(self) -> None:
+        """Forget what was read and written: another file stands in its place."""
+        self._journal = Journal(self._desk.root, self.session_id, self._desk.clock)
+        self._history = self._reading = None
+
     def release(self) -> None:
         """Let the session go. Its leases go with the last handle that shares them (LEASE-07)."""
         if not self._released:
             self._released = True
             self._history = self._reading = None
             self._let_go(self._ownership)
-
-
-def _is_same_directory(recorded: str, cwd: str) -> bool:
-    try:
-        return os.path.isabs(recorded) and paths.canonical(recorded) == cwd
-    except (OSError, ValueError):  # gone, unreadable, or no path at all
-        return False

@@ -15,6 +15,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from enum import Enum, unique
 from typing import Final
 
 from . import disk, files
@@ -31,6 +32,32 @@ _WAIT_S: Final = 30.0  # LEASE-02
 _RETRY_S: Final = 0.01
 _KERNEL: Final = b"kernel=flock"
 _pid_line = re.compile(rb"^pid=([0-9]{1,18})$", re.MULTILINE).search
+
+
+@unique
+class Standing(Enum):
+    """What LEASE-05 makes of a lock file."""
+
+    HELD = "held"
+    STALE = "stale"
+    UNSAFE = "unsafe"
+
+
+def judge(name: str, directory: int, clock: Clock) -> tuple[Standing, str] | None:
+    """Judge the lock file ``name`` by LEASE-05, for who only wants to know: its standing, and why; None without one.
+
+    Nothing is changed, taken or kept. Where the kernel is asked, a shared lock is held for an instant.
+    """
+    try:
+        with _look(name, directory, os.O_RDONLY) as found:
+            if found is None:
+                return None
+            found.require_stale(clock, fcntl.LOCK_SH)
+    except Held as fault:
+        return Standing.HELD, str(fault)
+    except Unsafe as fault:
+        return Standing.UNSAFE, str(fault)
+    return Standing.STALE, "its holder is gone"
 
 
 class Lease:
@@ -168,12 +195,12 @@ class _Found:
         self.mtime_ns = found.st_mtime_ns
         self.content = os.pread(descriptor, _CONTENT_BYTES + 1, 0)
 
-    def require_stale(self, clock: Clock) -> None:
-        """Judge by LEASE-05, and lock the file of a stale one. Raises Held or Unsafe."""
+    def require_stale(self, clock: Clock, mode: int = fcntl.LOCK_EX) -> None:
+        """Judge by LEASE-05, and lock the file of a stale one in ``mode``. Raises Held or Unsafe."""
         if len(self.content) > _CONTENT_BYTES:
             raise Unsafe("a lock file of more than 4096 bytes")
         if _KERNEL in self.content.split(b"\n"):
-            locked = _lock(self.descriptor)
+            locked = _lock(self.descriptor, mode)
             if locked is not None:
                 if not locked:
                     raise Held("the kernel says so")
@@ -184,7 +211,7 @@ class _Found:
                 raise Held("a lock file that may be in the making")
         elif _exists(int(pid[1])):
             raise Held("its process exists")
-        if _lock(self.descriptor) is False:
+        if _lock(self.descriptor, mode) is False:
             raise Held("somebody else is about to remove it")
 
     def stands_in(self, directory: int, name: str) -> bool:
@@ -195,7 +222,7 @@ class _Found:
 
 
 @contextmanager
-def _look(name: str, directory: int) -> Iterator[_Found | None]:
+def _look(name: str, directory: int, access: int = os.O_RDWR) -> Iterator[_Found | None]:
     """Open a lock file to judge it; None when there is none. Raises Unsafe for what is no plain file of ours."""
     found = files.status(name, directory)
     if found is None:
@@ -204,7 +231,7 @@ def _look(name: str, directory: int) -> Iterator[_Found | None]:
     if not stat.S_ISREG(found.st_mode):
         raise Unsafe("a lock that is not a regular file")
     try:
-        descriptor = _open(name, directory)
+        descriptor = _open(name, directory, access)
     except FileNotFoundError:
         yield None
         return
@@ -219,11 +246,11 @@ def _look(name: str, directory: int) -> Iterator[_Found | None]:
         os.close(descriptor)
 
 
-def _open(name: str, directory: int) -> int:
+def _open(name: str, directory: int, access: int) -> int:
     """Open for writing if we may: over a network, what is open for reading alone cannot be locked."""
     flags = os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        return os.open(name, flags | os.O_RDWR, dir_fd=directory)
+        return os.open(name, flags | access, dir_fd=directory)
     except PermissionError:
         return os.open(name, flags | os.O_RDONLY, dir_fd=directory)
 
@@ -255,10 +282,10 @@ def _guard(place: Place, name: str, directory: int, clock: Clock) -> Lease:
     return guard
 
 
-def _lock(descriptor: int) -> bool | None:
+def _lock(descriptor: int, mode: int = fcntl.LOCK_EX) -> bool | None:
     """Try to take the kernel's lock: True taken, False somebody has it, None the file system has none (LEASE-08)."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

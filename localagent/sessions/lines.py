@@ -22,9 +22,9 @@ class Digest(Protocol):
         """A hash that can go on from here by itself."""
 
 
-def blocks(descriptor: int, length: int, cancelled: CancelCheck = never) -> Iterator[bytes]:
-    """Read the first ``length`` bytes of a file; fewer if it has become shorter. Raises Cancelled."""
-    position = 0
+def blocks(descriptor: int, length: int, cancelled: CancelCheck = never, start: int = 0) -> Iterator[bytes]:
+    """Read a file from ``start`` to ``length``, in bytes; less if it has become shorter. Raises Cancelled."""
+    position = start
     while position < length:
         proceed(cancelled)
         block = os.pread(descriptor, min(BLOCK, length - position), position)

@@ -139,6 +139,14 @@ def canonical(path: str) -> str:
     return os.path.realpath(path, strict=True)
 
 
+def is_same_directory(recorded: str, cwd: str) -> bool:
+    """Tell whether a recorded working directory is the canonical ``cwd`` (REC-63); one that is gone is not."""
+    try:
+        return os.path.isabs(recorded) and canonical(recorded) == cwd
+    except (OSError, ValueError):  # gone, unreadable, or no path at all
+        return False
+
+
 def context_id(root: Root, cwd: str) -> str:
     """Return the context identity: SHA-256 over the canonical ``cwd`` and the canonical root, 64 hex (ENV-35).
 

@@ -107,7 +107,8 @@ _canonical = re.compile(
     '''.encode(),
     re.VERBOSE,
 ).match
-_decode = msgspec.json.Decoder().decode
+decode: Final = msgspec.json.Decoder().decode
+"""Read one JSON value, as strictly as REC-06 wants it but for its depth. Raises DecodeError, RecursionError."""
 
 
 def parse(line: bytes, session_id: str) -> Record:
@@ -115,13 +116,13 @@ def parse(line: bytes, session_id: str) -> Record:
     head = _canonical(line)
     if head is not None and line.endswith(b"}"):
         try:
-            payload = _decode(memoryview(line)[head.end() : -1])
+            payload = decode(memoryview(line)[head.end() : -1])
             head[0].decode()  # what the pattern lets through need not be UTF-8
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return _parse_slowly(line, session_id)
         kind, timestamp, owner, cwd = head.groups()
         instant = instants.parse(timestamp.decode())
-        if instant is None or owner != session_id.encode() or _too_deep(line, payload, 1):
+        if instant is None or owner != session_id.encode() or too_deep(line, payload, 1):
             raise BadRecord("a timestamp, a session or a depth that is not allowed")
         return Record(kind.decode(), instant, cwd.decode(), payload)
     return _parse_slowly(line, session_id)
@@ -129,19 +130,19 @@ def parse(line: bytes, session_id: str) -> Record:
 
 def _parse_slowly(line: bytes, session_id: str) -> Record:
     try:
-        members = _decode(line)
+        members = decode(line)
         fields = msgspec.convert(members, _Line, strict=True)
     except (msgspec.DecodeError, RecursionError) as fault:  # not JSON, no object, a field missing or mistyped
         raise BadRecord(str(fault)) from None
     instant = instants.parse(fields.timestamp)
-    if instant is None or fields.session_id != session_id or _too_deep(line, members, 0):
+    if instant is None or fields.session_id != session_id or too_deep(line, members, 0):
         raise BadRecord("a timestamp, a session or a depth that is not allowed")
     if _has_repeated_field(line):
         raise BadRecord("a field occurs twice")
     return Record(fields.event_type, instant, fields.cwd, fields.payload)
 
 
-def _too_deep(line: bytes, value: object, outside: int) -> bool:
+def too_deep(line: bytes, value: object, outside: int) -> bool:
     """Tell whether a line nests more than 127 containers. Its openings, strings included, are at least as many."""
     if type(value) is dict and _CONTAINERS.isdisjoint(map(type, value.values())):
         return False

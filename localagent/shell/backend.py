@@ -17,7 +17,7 @@ from localagent.core import worker
 from localagent.core.commands import Leases, ReleaseLeases, StartWorker
 from localagent.core.worker import Effect, Traced
 from localagent.protocol.codes import Code
-from localagent.protocol.params import HistoryPageParams, SessionOpenParams, TurnStartParams
+from localagent.protocol.params import HistoryPageParams, PageParams, SessionOpenParams, TurnStartParams
 from localagent.protocol.results import Attached, Selection
 from localagent.runner import MODEL, PROVIDER
 
@@ -27,7 +27,10 @@ from .workers import Token
 
 if TYPE_CHECKING:
     from localagent.runner.script import Script
+    from localagent.sessions.discovery import Discovery
     from localagent.sessions.handle import Handle
+    from localagent.sessions.inventory import Attachment
+    from localagent.sessions.listing import Listing
     from localagent.sessions.paths import Root
     from localagent.sessions.store import Store
 
@@ -38,6 +41,9 @@ SERVED: Final = frozenset(
         "shutdown",
         "session.create",
         "session.open",
+        "session.list",
+        "session.discover",
+        "operation.cancel",
         "history.page",
         "turn.start",
         "turn.cancel",
@@ -64,13 +70,18 @@ class LocalBackend:
     def __init__(self, fresh_id: Callable[[], str], clock: Callable[[], float]) -> None:
         self._fresh_id, self._clock = fresh_id, clock
         self._lock = threading.Lock()
-        self._opening = threading.Lock()
+        self._loading = threading.Lock()
+        """Held while modules are imported here: two threads that import a package and a part of it, each in its own
+        order, can trip over each other's locks, and one of them gets half a module."""
         self._place: tuple[Root, str] | None = None
         self._store: Store | None = None
         self._script: Script | None = None
         self._keeper: Keeper | None = None
+        self._listing: Listing | None = None
+        self._discovery: Discovery | None = None
         self._attached: Handle | None = None
         self._previous: Handle | None = None
+        self._attaches = 0
 
     # startup
 
@@ -134,18 +145,64 @@ class LocalBackend:
     def _page(self, command: StartWorker, token: Token) -> worker.LastWord:
         params = cast(HistoryPageParams, command.params)
         page = self._current().page(params.revision, params.cursor, token.cancelled)
-        effect = Effect.PAGE if page.next_cursor is not None else Effect.LAST_PAGE
-        return worker.Read(page, Traced("history", effect))
+        return worker.Read(page, Traced("history", _effect(False, page.next_cursor)))
+
+    def _list(self, command: StartWorker, token: Token) -> worker.LastWord:
+        """A fresh listing that fails drops the one before; of a continuation only a change does (BASE-OP-127)."""
+        from localagent.sessions.errors import Cancelled, StoreError
+
+        params, listing = cast(PageParams, command.params), self._opened_listing()
+        fresh = params.revision is None
+        dropped = Traced("list", Effect.DROPPED) if fresh else None
+        try:
+            attachment = self._settled()
+            page = listing.page(params.revision, params.cursor, params.limit, attachment, token.cancelled)
+        except StoreError as fault:
+            lost = not fresh and listing.revision is None
+            return worker.OperationFailed(fault.code, Traced("list", Effect.CHANGED) if lost else dropped)
+        except Cancelled:
+            return worker.OperationCancelled(dropped)
+        return worker.Read(page, Traced("list", _effect(fresh, page.next_cursor), page.revision))
+
+    def _discover(self, command: StartWorker, token: Token) -> worker.LastWord:
+        """Whatever fails, the scan is lost (EXT-DISC-48, EXT-DISC-49)."""
+        from localagent.sessions.errors import Cancelled, StoreError
+
+        params, discovery = cast(PageParams, command.params), self._opened_discovery()
+        fresh = params.revision is None
+        lost = Traced("discover", Effect.DROPPED if fresh else Effect.CHANGED)
+        try:
+            attachment = self._settled()
+            page = discovery.page(params.revision, params.cursor, params.limit, attachment, token.cancelled)
+        except StoreError as fault:
+            return worker.OperationFailed(fault.code, lost)
+        except Cancelled:
+            discovery.abandon()
+            return worker.OperationCancelled(lost)
+        return worker.Read(page, Traced("discover", _effect(fresh, page.next_cursor), page.revision))
+
+    def _settled(self) -> "Attachment":
+        """What is attached, once the leases of what was attached before are gone: they would look like another's."""
+        from localagent.sessions.inventory import Attachment
+
+        if self._keeper is not None:
+            self._keeper.settle()
+        with self._lock:
+            session_id = self._attached.session_id if self._attached is not None else None
+            return Attachment(session_id, self._attaches)
 
     _SESSION: Final[dict[str, Callable[["LocalBackend", StartWorker, Token], worker.LastWord]]] = {
         "session.create": _create,
         "session.open": _open,
+        "session.list": _list,
+        "session.discover": _discover,
         "history.page": _page,
     }
 
     def _attach(self, handle: "Handle") -> worker.SessionAttached:
         with self._lock:
             self._previous, self._attached = self._attached, handle
+            self._attaches += 1
         if self._keeper is not None:
             self._keeper.watch()
         revision = handle.revision or ""
@@ -158,11 +215,12 @@ class LocalBackend:
 
     def turn(self, command: StartWorker, sink: Turn) -> worker.TurnEnded | None:
         """Run a turn on the attached session."""
-        from localagent.runner.faults import FaultyHandle
-        from localagent.runner.scripted import Scripted
-        from localagent.runner.turn import run_turn
+        with self._loading:
+            from localagent.runner.faults import FaultyHandle
+            from localagent.runner.scripted import Scripted
+            from localagent.runner.turn import run_turn
 
-        from .appender import Appender
+            from .appender import Appender
 
         handle = FaultyHandle(self._current())
         runner = Scripted(self._played_script(), self._clock, handle.fail_append)
@@ -197,22 +255,43 @@ class LocalBackend:
                 self._keeper.hand(handle.release)
 
     def close(self) -> None:
-        """Nothing of the runtime outlives a turn yet: the store keeps no open files, the script holds nothing."""
+        """Of the runtime only a scan that has not ended outlives its request; the workers are gone by now."""
+        if self._discovery is not None:
+            self._discovery.abandon()
 
     def _opened_store(self) -> "Store":
-        from localagent.sessions.store import Store
+        with self._loading:
+            from localagent.sessions.store import Store
 
-        with self._opening:
             if self._store is None:
-                assert self._place is not None, "sessions are served after startup only"
-                self._store = Store(*self._place)
+                self._store = Store(*self._opened_place())
                 self._keeper = Keeper(self._store.renew)
             return self._store
 
-    def _played_script(self) -> "Script":
-        from localagent.runner import script
+    def _opened_listing(self) -> "Listing":
+        with self._loading:
+            from localagent.sessions.listing import Listing
 
-        with self._opening:
+            if self._listing is None:
+                self._listing = Listing(*self._opened_place(), self._fresh_id)
+            return self._listing
+
+    def _opened_discovery(self) -> "Discovery":
+        with self._loading:
+            from localagent.sessions.discovery import Discovery
+
+            if self._discovery is None:
+                self._discovery = Discovery(*self._opened_place(), self._fresh_id)
+            return self._discovery
+
+    def _opened_place(self) -> "tuple[Root, str]":
+        assert self._place is not None, "sessions are served after startup only"
+        return self._place
+
+    def _played_script(self) -> "Script":
+        with self._loading:
+            from localagent.runner import script
+
             if self._script is None:
                 self._script = script.built_in()
             return self._script
@@ -220,6 +299,13 @@ class LocalBackend:
     def _current(self) -> "Handle":
         assert self._attached is not None, "admission has seen an attachment"
         return self._attached
+
+
+def _effect(fresh: bool, next_cursor: str | None) -> Effect:
+    """What a page did to the snapshot it belongs to."""
+    if fresh:
+        return Effect.FRESH_LAST if next_cursor is None else Effect.FRESH
+    return Effect.LAST_PAGE if next_cursor is None else Effect.PAGE
 
 
 def _chosen_script(settings: Path) -> "Script | None":

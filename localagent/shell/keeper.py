@@ -34,6 +34,13 @@ class Keeper:
             self._handed.append(work)
             self._changed.notify()
 
+    def settle(self) -> None:
+        """Wait until everything handed in so far is done: a few files are removed, no more."""
+        if self._thread is not None:
+            done = threading.Event()
+            self.hand(done.set)
+            done.wait()
+
     def _run(self) -> None:
         due = time.monotonic() + RENEWAL_SECONDS
         while True:

@@ -6,10 +6,11 @@ Modules are compiled first, as an installation does; an environment may forbid P
 import compileall
 from pathlib import Path
 
-from . import core, process
+from . import core, process, sessions
 
 for package in ("statemachines", "localagent", "tests"):
     compileall.compile_dir(Path(__file__).parents[2] / package, quiet=1)
 
 core.report()
 process.report()
+sessions.report()

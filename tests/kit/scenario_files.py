@@ -126,7 +126,7 @@ _KEYS: Final = {
 }
 """Step kind -> the keys its line may have."""
 
-_CLAUSE: Final = re.compile(r"(?:[A-Z]+(?:-[A-Z]+)*-\d+|D\d\d)\Z")
+_CLAUSE: Final = re.compile(r"(?:[A-Z]+(?:-[A-Z]+)*-\d+|D\d{2,3})\Z")
 _SINGLES: Final = tuple(name for name, spec in MACHINES.items() if not spec.many)
 
 

@@ -6,19 +6,23 @@ says ``at`` there and waits to be killed; nothing in the store knows about that 
 """
 
 import os
+import resource
 import signal
 import socket
 import sys
 import time
 from typing import TextIO
 
-from localagent.sessions import disk
+from localagent.sessions import disk, inspect, paths, repair
+from localagent.sessions.compaction import Checkpoint
 from localagent.sessions.disk import Step
 from localagent.sessions.errors import AppendFailed, StoreError
 from localagent.sessions.handle import Handle
 from localagent.sessions.paths import Root
 from localagent.sessions.records import Draft
 from localagent.sessions.store import Store
+
+NOBODY = 65534
 
 
 class Child:
@@ -28,6 +32,7 @@ class Child:
         self.commands, self.answers = commands, answers
         self.store: Store | None = None
         self.handle: Handle | None = None
+        self.failing: Step | None = None
 
     def serve(self) -> None:
         for line in self.commands:
@@ -47,8 +52,17 @@ class Child:
             return fault.outcome.name
 
     def do_use(self, root: str, cwd: str) -> str:
-        self.store = Store(Root(root), cwd)
+        self.root = Root(root)
+        self.store = Store(self.root, cwd)
         return "ready"
+
+    def do_drop(self) -> str:
+        """Become nobody in particular: what root may do proves nothing."""
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        return "dropped"
 
     def do_create(self) -> str:
         assert self.store is not None
@@ -67,6 +81,11 @@ class Child:
         answer = Draft("assistant_output", {"text": f"answer {number}", "usage": None})
         return f"receipt {','.join(self.handle.append([prompt, piece, answer]).event_ids)}"
 
+    def do_compact(self, keep: str) -> str:
+        assert self.handle is not None
+        mark = self.handle.mark(int(keep))
+        return f"compacted {self.handle.compact(Checkpoint(mark, 'The gist.', 'p', 'm')).generation}"
+
     def do_release(self) -> str:
         assert self.handle is not None
         self.handle.release()
@@ -77,14 +96,36 @@ class Child:
         self.store.renew(time.time_ns())
         return "renewed"
 
+    def do_repair(self, session_id: str) -> str:
+        return f"repaired {repair.apply(self.root, session_id).salvage}"
+
+    def do_check(self, session_id: str) -> str:
+        return str(inspect.examine(self.root, session_id).code)
+
+    def do_prepare(self, path: str) -> str:
+        return paths.prepare(path).path
+
+    def do_limit(self, name: str, most: str) -> str:
+        number = getattr(resource, f"RLIMIT_{name}")
+        resource.setrlimit(number, (int(most), resource.getrlimit(number)[1]))
+        return "limited"
+
     def do_stop(self, name: str, moment: str) -> str:
+        """``fail <step>`` before it lets that step fail first."""
+
         def wait(step: Step, done: bool) -> None:
+            if step is self.failing and not done:
+                raise OSError(5, "Input/output error")
             if step is Step[name] and done == (moment == "after"):
                 self.say("at")
                 self.commands.readline()  # for ever: what comes is a kill
 
         disk.watch = wait
         return "will stop"
+
+    def do_fail(self, name: str) -> str:
+        self.failing = Step[name]
+        return "will fail"
 
 
 def nursery(parent: socket.socket) -> None:

@@ -11,7 +11,20 @@ from localagent.sessions.disk import Step
 from localagent.sessions.errors import Cancelled
 
 ROOM = Path(localagent.sessions.__file__).parent
-PURE = {"records", "payloads", "projection", "labels", "history", "facts", "scope", "instants", "efforts"}
+PURE = {
+    "records",
+    "payloads",
+    "projection",
+    "labels",
+    "history",
+    "facts",
+    "sketch",
+    "checkpoint",
+    "damage",
+    "scope",
+    "instants",
+    "efforts",
+}
 EFFECTS = {"os", "time", "threading", "random", "uuid", "pathlib", "fcntl", "tempfile", "subprocess", "socket"}
 IMPURE = {path.stem for path in ROOM.glob("*.py")} - PURE - {"__init__", "errors"}
 MUTATORS = {
@@ -54,7 +67,11 @@ def test_the_disk_is_changed_through_named_steps_alone() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os"
         if node.attr in MUTATORS
     }
-    assert {call for call in calls if call[0] != "disk"} == {("files", "unlink"), ("leases", "unlink")}
+    assert {call for call in calls if call[0] != "disk"} == {
+        ("files", "unlink"),
+        ("leases", "unlink"),
+        ("repair", "unlink"),
+    }
 
 
 def test_steps_are_named_once_and_all_used() -> None:

@@ -29,7 +29,9 @@ STEPS = st.lists(
         st.tuples(st.just("turn"), PROMPTS),
         st.tuples(st.just("cancelled turn"), st.sampled_from(["STALL", "SLOW", "APPROVAL"])),
         st.tuples(st.just("garbage"), st.sampled_from([b"\n", b"{}\n", b"\xff\n", b'{"id":1}\n', b"[[[[\n"])),
-        st.tuples(st.just("unknown"), st.sampled_from(["session.list", "no.such", "operation.cancel"])),
+        st.tuples(st.just("unknown"), st.sampled_from(["model.catalog", "no.such", "selection.set"])),
+        st.tuples(st.just("scan"), st.sampled_from(["session.list", "session.discover"])),
+        st.tuples(st.just("cancelled"), st.sampled_from(["session.list", "session.discover", "session.create"])),
     ),
     max_size=8,
 )
@@ -117,6 +119,37 @@ class Talk:
         while "error" not in (frame := self.frame()) or frame["id"] is not None:
             pass
 
+    def do_scan(self, method: str) -> None:
+        """Page through: the store is ours alone, so that nothing goes stale."""
+        seen: list[str] = []
+        place: dict[str, Any] = {}
+        while True:
+            page = self.until(self.ask(method, limit=1, **place))["result"]
+            seen += [entry["session_id"] for entry in page["sessions"]]
+            if page["complete"]:
+                break
+            place = {"revision": page["revision"], "cursor": page["next_cursor"]}
+        assert len(set(seen)) == len(seen)
+
+    def do_cancelled(self, method: str) -> None:
+        """Either wins: the request its result, or the cancellation."""
+        asked = self.ask(method)
+        cancel = self.ask("operation.cancel", request_id=asked)
+        answers: dict[str, Any] = {}
+        while len(answers) < 2:
+            frame = self.frame()
+            if frame.get("id") in (asked, cancel):
+                answers[frame["id"]] = frame
+        last = answers[asked]
+        if "result" in last:
+            if method == "session.create":
+                self.session, self.revision = last["result"]["session_id"], last["result"]["revision"]
+        else:
+            assert last["error"] == {"code": "operation_cancelled"}
+            assert answers[cancel]["result"] == {"request_id": asked, "state": "cancelling"}
+        if "error" in answers[cancel]:
+            assert answers[cancel]["error"] == {"code": "operation_missing"}
+
     def do_unknown(self, method: str) -> None:
         assert self.until(self.ask(method))["error"] == {"code": "unsupported_method"}
 
@@ -136,7 +169,7 @@ class Talk:
 def test_any_conversation_with_a_real_child_is_sound(steps: list[tuple[str, Any]], way: str) -> None:
     with tempfile.TemporaryDirectory() as folder, Child(Path(folder, "home")) as child:
         talk = Talk(child)
-        talk.until(talk.ask("initialize", required_capabilities=[]))
+        talk.until(talk.ask("initialize", required_capabilities=["session.discover", "operation.cancel"]))
         for step, what in steps:
             talk.do(step, what)
         talk.end(way)

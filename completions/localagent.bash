@@ -5,19 +5,36 @@
 #    source ~/.local/share/bash_completion/localagent
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_localagent_subparsers=(serve demo observe machines explore)
+_shtab_localagent_sessions_subparsers=(list check repair show)
+_shtab_localagent_conform_subparsers=(list explain smoke)
+_shtab_localagent_subparsers=(serve demo observe machines explore sessions conform judge replay)
 
 _shtab_localagent_serve_option_strings=(-h --help --stdio)
 _shtab_localagent_demo_option_strings=(-h --help --json --slow)
 _shtab_localagent_observe_option_strings=(-h --help --json)
 _shtab_localagent_machines_option_strings=(-h --help --format)
 _shtab_localagent_explore_option_strings=(-h --help)
+_shtab_localagent_sessions_list_option_strings=(-h --help --all --cwd --json)
+_shtab_localagent_sessions_check_option_strings=(-h --help --json)
+_shtab_localagent_sessions_repair_option_strings=(-h --help --apply --json)
+_shtab_localagent_sessions_show_option_strings=(-h --help --json)
+_shtab_localagent_sessions_option_strings=(-h --help)
+_shtab_localagent_conform_list_option_strings=(-h --help --select --profile)
+_shtab_localagent_conform_explain_option_strings=(-h --help)
+_shtab_localagent_conform_smoke_option_strings=(-h --help --home --env --cwd --prompts --fixture --strict --report --jobs)
+_shtab_localagent_conform_option_strings=(-h --help --select --profile --home --env --cwd --prompts --fixture --strict --report --jobs)
+_shtab_localagent_judge_option_strings=(-h --help --json)
+_shtab_localagent_replay_option_strings=(-h --help --save --home --env --cwd --prompts --fixture)
 _shtab_localagent_option_strings=(-h --help --version)
 
 
 
 _shtab_localagent_machines___format_choices=(text json dot mermaid)
-_shtab_localagent_pos_0_choices=(serve demo observe machines explore)
+_shtab_localagent_sessions_pos_0_choices=(list check repair show)
+_shtab_localagent_conform_list___profile_choices=(base extensions all)
+_shtab_localagent_conform_pos_0_choices=(list explain smoke)
+_shtab_localagent_conform___profile_choices=(base extensions all)
+_shtab_localagent_pos_0_choices=(serve demo observe machines explore sessions conform judge replay)
 
 _shtab_localagent_serve__h_nargs=0
 _shtab_localagent_serve___help_nargs=0
@@ -34,6 +51,42 @@ _shtab_localagent_machines___help_nargs=0
 _shtab_localagent_explore_pos_0_nargs='*'
 _shtab_localagent_explore__h_nargs=0
 _shtab_localagent_explore___help_nargs=0
+_shtab_localagent_sessions_list__h_nargs=0
+_shtab_localagent_sessions_list___help_nargs=0
+_shtab_localagent_sessions_list___all_nargs=0
+_shtab_localagent_sessions_list___json_nargs=0
+_shtab_localagent_sessions_check_pos_0_nargs='*'
+_shtab_localagent_sessions_check__h_nargs=0
+_shtab_localagent_sessions_check___help_nargs=0
+_shtab_localagent_sessions_check___json_nargs=0
+_shtab_localagent_sessions_repair_pos_0_nargs=+
+_shtab_localagent_sessions_repair__h_nargs=0
+_shtab_localagent_sessions_repair___help_nargs=0
+_shtab_localagent_sessions_repair___apply_nargs=0
+_shtab_localagent_sessions_repair___json_nargs=0
+_shtab_localagent_sessions_show_pos_0_nargs=1
+_shtab_localagent_sessions_show__h_nargs=0
+_shtab_localagent_sessions_show___help_nargs=0
+_shtab_localagent_sessions_show___json_nargs=0
+_shtab_localagent_sessions_pos_0_nargs=A...
+_shtab_localagent_sessions__h_nargs=0
+_shtab_localagent_sessions___help_nargs=0
+_shtab_localagent_conform_list__h_nargs=0
+_shtab_localagent_conform_list___help_nargs=0
+_shtab_localagent_conform_explain__h_nargs=0
+_shtab_localagent_conform_explain___help_nargs=0
+_shtab_localagent_conform_smoke__h_nargs=0
+_shtab_localagent_conform_smoke___help_nargs=0
+_shtab_localagent_conform_smoke___strict_nargs=0
+_shtab_localagent_conform_pos_0_nargs=A...
+_shtab_localagent_conform__h_nargs=0
+_shtab_localagent_conform___help_nargs=0
+_shtab_localagent_conform___strict_nargs=0
+_shtab_localagent_judge__h_nargs=0
+_shtab_localagent_judge___help_nargs=0
+_shtab_localagent_judge___json_nargs=0
+_shtab_localagent_replay__h_nargs=0
+_shtab_localagent_replay___help_nargs=0
 _shtab_localagent_pos_0_nargs=A...
 _shtab_localagent__h_nargs=0
 _shtab_localagent___help_nargs=0

@@ -50,8 +50,8 @@ function _shtab_localagent_using
   test "$_shtab_localagent_cmdpath" = "$argv"
 end
 
-set -g _shtab_localagent_commands serve demo observe machines explore
-set -g _shtab_localagent_opts_with_value --format
+set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' conform 'conform list' 'conform explain' 'conform smoke' judge replay
+set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --profile --prompts --report --save --select
 
 complete -c localagent -e
 complete -c localagent -f
@@ -73,4 +73,60 @@ complete -c localagent -n '_shtab_localagent_using machines' -s h -l help -d 'sh
 complete -c localagent -n '_shtab_localagent_using machines' -l format -xka "text json dot mermaid" -d format
 complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a explore -d 'explore the joint machines and judge every transition'
 complete -c localagent -n '_shtab_localagent_using explore' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a sessions -d 'list, check, repair and show stored sessions, without a backend'
+complete -c localagent -n '_shtab_localagent_using sessions' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using sessions; and test $_shtab_localagent_npos -eq 0' -a list -d 'list the sessions of this directory, newest first'
+complete -c localagent -n '_shtab_localagent_using sessions list' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using sessions list' -l all -d 'those of every directory'
+complete -c localagent -n '_shtab_localagent_using sessions list' -l cwd -x -d 'those of another directory'
+complete -c localagent -n '_shtab_localagent_using sessions list' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using sessions; and test $_shtab_localagent_npos -eq 0' -a check -d 'say what a client would see of each session, or why it is refused'
+complete -c localagent -n '_shtab_localagent_using sessions check' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using sessions check' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using sessions; and test $_shtab_localagent_npos -eq 0' -a repair -d 'say what repair would set aside of damaged sessions'
+complete -c localagent -n '_shtab_localagent_using sessions repair' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using sessions repair' -l apply -d 'do it; every byte is kept in salvage/'
+complete -c localagent -n '_shtab_localagent_using sessions repair' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using sessions; and test $_shtab_localagent_npos -eq 0' -a show -d 'print a session'
+complete -c localagent -n '_shtab_localagent_using sessions show' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using sessions show' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a conform -d 'Judge a backend of magi-code.local-agent, version 1, clause by clause.'
+complete -c localagent -n '_shtab_localagent_using conform' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using conform' -l select -x -d 'cases by glob on their id, by clause, tag or family; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform' -l profile -xka "base extensions all" -d 'which cases to run'
+complete -c localagent -n '_shtab_localagent_using conform' -l home -x -d 'a directory that every child gets a fresh copy of, as MC_HOME'
+complete -c localagent -n '_shtab_localagent_using conform' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform' -l cwd -x -d 'where the child is started'
+complete -c localagent -n '_shtab_localagent_using conform' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
+complete -c localagent -n '_shtab_localagent_using conform' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform' -l strict -d 'what should hold counts like what must hold'
+complete -c localagent -n '_shtab_localagent_using conform' -l report -x -d 'write report.ndjson, transcripts, junit.xml, report.md and index.html there'
+complete -c localagent -n '_shtab_localagent_using conform' -l jobs -x -d 'children at a time (2)'
+complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a list -d 'list the cases'
+complete -c localagent -n '_shtab_localagent_using conform list' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using conform list' -l select -x -d 'cases by glob on their id, by clause, tag or family; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform list' -l profile -xka "base extensions all" -d 'which cases to run'
+complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a explain -d 'say what a clause, a check or a case is about'
+complete -c localagent -n '_shtab_localagent_using conform explain' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a smoke -d 'run a dozen cases, to see whether the backend can be judged at all'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l home -x -d 'a directory that every child gets a fresh copy of, as MC_HOME'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l cwd -x -d 'where the child is started'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l strict -d 'what should hold counts like what must hold'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l report -x -d 'write report.ndjson, transcripts, junit.xml, report.md and index.html there'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l jobs -x -d 'children at a time (2)'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a judge -d 'judge a recorded conversation, ours or anybody'"'"'s'
+complete -c localagent -n '_shtab_localagent_using judge' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using judge' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a replay -d 'hold the client'"'"'s part of a recorded conversation again, with another backend'
+complete -c localagent -n '_shtab_localagent_using replay' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using replay' -l save -x -d 'write the new transcript there'
+complete -c localagent -n '_shtab_localagent_using replay' -l home -x -d 'a directory that every child gets a fresh copy of, as MC_HOME'
+complete -c localagent -n '_shtab_localagent_using replay' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
+complete -c localagent -n '_shtab_localagent_using replay' -l cwd -x -d 'where the child is started'
+complete -c localagent -n '_shtab_localagent_using replay' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
+complete -c localagent -n '_shtab_localagent_using replay' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
 

@@ -10,13 +10,36 @@
 
 _shtab_localagent_commands() {
   local _commands=(
+    conform:'Judge a backend of magi-code.local-agent, version 1, clause by clause.'
     demo:'start a backend, hold a whole conversation with it, and explain it'
     explore:'explore the joint machines and judge every transition'
+    judge:'judge a recorded conversation, ours or anybody'"'"'s'
     machines:'show the state machines as text, JSON, DOT or Mermaid'
     observe:'explain every frame of a recorded conversation by the rows of the machines'
+    replay:'hold the client'"'"'s part of a recorded conversation again, with another backend'
     serve:'serve the protocol on stdin and stdout (what a client starts)'
+    sessions:'list, check, repair and show stored sessions, without a backend'
   )
   _describe 'localagent commands' _commands
+}
+
+_shtab_localagent_conform_commands() {
+  local _commands=(
+    explain:'say what a clause, a check or a case is about'
+    list:'list the cases'
+    smoke:'run a dozen cases, to see whether the backend can be judged at all'
+  )
+  _describe 'localagent conform commands' _commands
+}
+
+_shtab_localagent_sessions_commands() {
+  local _commands=(
+    check:'say what a client would see of each session, or why it is refused'
+    list:'list the sessions of this directory, newest first'
+    repair:'say what repair would set aside of damaged sessions'
+    show:'print a session'
+  )
+  _describe 'localagent sessions commands' _commands
 }
 
 _shtab_localagent_options=(
@@ -26,6 +49,55 @@ _shtab_localagent_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_defaults_added=0
+
+_shtab_localagent_conform_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--select[cases by glob on their id, by clause, tag or family\; may be given again]:PATTERN:"
+  "--profile[which cases to run]:profile:(base extensions all)"
+  "--home[a directory that every child gets a fresh copy of, as MC_HOME]:DIR:"
+  "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
+  "--cwd[where the child is started]:DIR:"
+  "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
+  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  "--strict[what should hold counts like what must hold]"
+  "--report[write report.ndjson, transcripts, junit.xml, report.md and index.html there]:DIR:"
+  "--jobs[children at a time (2)]:N:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_conform_defaults_added=0
+
+_shtab_localagent_conform_explain_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  ":as TURN-14, frame.crlf, frame.crlf\/answered:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_conform_explain_defaults_added=0
+
+_shtab_localagent_conform_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--select[cases by glob on their id, by clause, tag or family\; may be given again]:PATTERN:"
+  "--profile[which cases to run]:profile:(base extensions all)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_conform_list_defaults_added=0
+
+_shtab_localagent_conform_smoke_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--home[a directory that every child gets a fresh copy of, as MC_HOME]:DIR:"
+  "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
+  "--cwd[where the child is started]:DIR:"
+  "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
+  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  "--strict[what should hold counts like what must hold]"
+  "--report[write report.ndjson, transcripts, junit.xml, report.md and index.html there]:DIR:"
+  "--jobs[children at a time (2)]:N:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_conform_smoke_defaults_added=0
 
 _shtab_localagent_demo_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -43,6 +115,15 @@ _shtab_localagent_explore_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_explore_defaults_added=0
+
+_shtab_localagent_judge_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[one JSON document instead of text]"
+  ":NDJSON\: a transcript, or lines \{dir, line\} or \{direction, frame\}:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_judge_defaults_added=0
 
 _shtab_localagent_machines_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -62,6 +143,20 @@ _shtab_localagent_observe_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_observe_defaults_added=0
 
+_shtab_localagent_replay_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--save[write the new transcript there]:FILE:"
+  "--home[a directory that every child gets a fresh copy of, as MC_HOME]:DIR:"
+  "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
+  "--cwd[where the child is started]:DIR:"
+  "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
+  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  ":NDJSON, as for judge:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_replay_defaults_added=0
+
 _shtab_localagent_serve_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--stdio[the one transport there is]"
@@ -69,6 +164,51 @@ _shtab_localagent_serve_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_serve_defaults_added=0
+
+_shtab_localagent_sessions_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_sessions_defaults_added=0
+
+_shtab_localagent_sessions_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[one JSON document instead of text]"
+  "(*)::a session\; all, and what else lies there, without it:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_sessions_check_defaults_added=0
+
+_shtab_localagent_sessions_list_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--all[those of every directory]"
+  "--cwd[those of another directory]:DIR:"
+  "--json[one JSON document instead of text]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_sessions_list_defaults_added=0
+
+_shtab_localagent_sessions_repair_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--apply[do it\; every byte is kept in salvage\/]"
+  "--json[one JSON document instead of text]"
+  "(*):a session:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_sessions_repair_defaults_added=0
+
+_shtab_localagent_sessions_show_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[one JSON document instead of text]"
+  ":the session:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_sessions_show_defaults_added=0
 
 
 _shtab_localagent() {
@@ -89,11 +229,66 @@ _shtab_localagent() {
       (( CURRENT += 1 ))
       curcontext="${curcontext%:*:*}:_shtab_localagent-$line[1]:"
       case $line[1] in
+        conform) _shtab_localagent_conform ;;
         demo) _arguments -C -s $_shtab_localagent_demo_options ;;
         explore) _arguments -C -s $_shtab_localagent_explore_options ;;
+        judge) _arguments -C -s $_shtab_localagent_judge_options ;;
         machines) _arguments -C -s $_shtab_localagent_machines_options ;;
         observe) _arguments -C -s $_shtab_localagent_observe_options ;;
+        replay) _arguments -C -s $_shtab_localagent_replay_options ;;
         serve) _arguments -C -s $_shtab_localagent_serve_options ;;
+        sessions) _shtab_localagent_sessions ;;
+      esac
+  esac
+}
+
+_shtab_localagent_conform() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->conform'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_localagent_conform_defaults_added )); then
+    if (( ${_shtab_localagent_conform_options[(I)${(q)one_or_more}*]} +          ${_shtab_localagent_conform_options[(I)${(q)remainder}*]} +          ${_shtab_localagent_conform_options[(I)${(q)default}]} == 0 )); then
+      _shtab_localagent_conform_options+=(': :_shtab_localagent_conform_commands' '*::: :->conform')
+    fi
+    _shtab_localagent_conform_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_localagent_conform_options
+
+  case $state in
+    conform)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_localagent_conform-$line[1]:"
+      case $line[1] in
+        explain) _arguments -C -s $_shtab_localagent_conform_explain_options ;;
+        list) _arguments -C -s $_shtab_localagent_conform_list_options ;;
+        smoke) _arguments -C -s $_shtab_localagent_conform_smoke_options ;;
+      esac
+  esac
+}
+
+_shtab_localagent_sessions() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->sessions'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_localagent_sessions_defaults_added )); then
+    if (( ${_shtab_localagent_sessions_options[(I)${(q)one_or_more}*]} +          ${_shtab_localagent_sessions_options[(I)${(q)remainder}*]} +          ${_shtab_localagent_sessions_options[(I)${(q)default}]} == 0 )); then
+      _shtab_localagent_sessions_options+=(': :_shtab_localagent_sessions_commands' '*::: :->sessions')
+    fi
+    _shtab_localagent_sessions_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_localagent_sessions_options
+
+  case $state in
+    sessions)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_localagent_sessions-$line[1]:"
+      case $line[1] in
+        check) _arguments -C -s $_shtab_localagent_sessions_check_options ;;
+        list) _arguments -C -s $_shtab_localagent_sessions_list_options ;;
+        repair) _arguments -C -s $_shtab_localagent_sessions_repair_options ;;
+        show) _arguments -C -s $_shtab_localagent_sessions_show_options ;;
       esac
   esac
 }

@@ -11,26 +11,47 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status.
 
-    0 done, 1 something was found (a frame that no row explains, a property that does not hold), 2 wrong usage.
+    0 done, 1 something was found (a frame that no row explains, a property that does not hold, a session that is
+    refused), 2 wrong usage. ``conform``, ``judge`` and ``replay`` have 2 for inconclusive and 3 for wrong usage.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given[:1] == ["serve"]:
         from localagent.shell.serve import serve
 
         return serve(given[1:])
-    options = parser().parse_args(given)
+    options = _parsed(given)
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        if sys.stdout is not None:  # as it is when descriptor 1 is closed
+            sys.stdout.flush()  # a reader who is gone shows here at the latest, not after main
+        return status
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has seen enough; nothing more can be said to it
+        _detach_stdout()  # the reader has seen enough; nothing more can be said to it
         return 1
     except KeyboardInterrupt:
         return 130
 
 
+def _parsed(given: list[str]) -> "argparse.Namespace":
+    """The options. Behind the first ``--`` stands the command of another backend, for those that want one."""
+    from localagent.conformance import cli as conformance
+
+    if given[:1] == [] or given[0] not in conformance.COMMANDS:
+        return parser().parse_args(given)
+    given, command = conformance.split(given)
+    try:
+        options = parser().parse_args(given)
+    except SystemExit as end:
+        raise SystemExit(conformance.USAGE if end.code == 2 else end.code) from None
+    options.command = command
+    return options
+
+
 def parser() -> "argparse.ArgumentParser":
     """The parser of the command line; the shell completions are made from it."""
     import argparse
+
+    from localagent.conformance import cli as conformance
 
     top = argparse.ArgumentParser(
         prog="localagent",
@@ -61,13 +82,45 @@ def parser() -> "argparse.ArgumentParser":
     explore = commands.add_parser("explore", help="explore the joint machines and judge every transition")
     explore.add_argument("slice", nargs="*", help="slices to explore; all but the deep one without it")
     explore.set_defaults(run=_explore)
+    _add_sessions(commands)
+    conformance.add(commands)
     return top
+
+
+def _add_sessions(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """The offline commands on the store: none needs a backend, all but ``repair --apply`` only read."""
+    sessions = commands.add_parser("sessions", help="list, check, repair and show stored sessions, without a backend")
+    actions = sessions.add_subparsers(metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="list the sessions of this directory, newest first")
+    where = listing.add_mutually_exclusive_group()
+    where.add_argument("--all", action="store_true", help="those of every directory")
+    where.add_argument("--cwd", metavar="DIR", help="those of another directory")
+    listing.set_defaults(id=[])
+    check = actions.add_parser("check", help="say what a client would see of each session, or why it is refused")
+    check.add_argument("id", nargs="*", metavar="ID", help="a session; all, and what else lies there, without it")
+    repair = actions.add_parser("repair", help="say what repair would set aside of damaged sessions")
+    repair.add_argument("id", nargs="+", metavar="ID", help="a session")
+    repair.add_argument("--apply", action="store_true", help="do it; every byte is kept in salvage/")
+    show = actions.add_parser("show", help="print a session")
+    show.add_argument("id", nargs=1, metavar="ID", help="the session")
+    for name, action in (("list", listing), ("check", check), ("repair", repair), ("show", show)):
+        action.add_argument("--json", action="store_true", help="one JSON document instead of text")
+        action.set_defaults(run=_sessions, action=name)
 
 
 def _version() -> str:
     from importlib.metadata import version
 
     return f"localagent {version('localagent')}"
+
+
+def _detach_stdout() -> None:
+    """Let what is still buffered go nowhere, or the interpreter would complain about it at its end."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _fail(text: str) -> NoReturn:
@@ -105,6 +158,17 @@ def _machines(options: "argparse.Namespace") -> int:
         _fail(str(fault))
     print(text.rstrip("\n"))
     return 0
+
+
+def _sessions(options: "argparse.Namespace") -> int:
+    import io
+
+    from localagent import sessions_cli
+
+    try:
+        return sessions_cli.run(options, sys.stdout or io.StringIO(), sys.stderr or io.StringIO())
+    except sessions_cli.Unusable as fault:
+        _fail(str(fault))
 
 
 def _explore(options: "argparse.Namespace") -> int:

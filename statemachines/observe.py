@@ -26,14 +26,14 @@ from statemachines.connection import ConnectionState
 from statemachines.registry import MACHINES
 from statemachines.run import OVER
 from statemachines.step import World, initial_world
-from statemachines.witness import amiss, frames, search
+from statemachines.witness import amiss, frames, search, sight
 from statemachines.witness.amiss import Blame
 from statemachines.witness.frames import Told
 from statemachines.witness.leaving import leave
 from statemachines.witness.ledger import Asked, Data, Ledger, Line
 from statemachines.witness.rules import NOBODY, violations
 from statemachines.witness.search import Guess, Step
-from statemachines.witness.shapes import SHAPES, Fault, misshapen
+from statemachines.witness.shapes import SHAPES, SIXTEEN, Fault, misshapen
 
 __all__ = ["PLAIN", "Explanation", "Finding", "Line", "Observer", "Source", "Step"]
 
@@ -77,19 +77,28 @@ class Explanation:
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    looked: frozenset[str] = frozenset()
+    """The clauses that were looked at, whether they held or not."""
 
 
 PLAIN: Final = Line()
 """A line of which only the value is known."""
 
+KEYS: Final = frozenset(
+    field.key for name, shape in SHAPES.items() if name.startswith("frame/") for field in shape.fields
+)
+"""The keys of frames."""
 _ALONE: Final = tuple(name for name, spec in MACHINES.items() if not spec.many)
 
 
 class Observer:
-    """Replays a conversation, frame by frame, in the order in which it was recorded."""
+    """Replays a conversation, frame by frame, in the order in which it was recorded.
 
-    def __init__(self) -> None:
-        self._ledger = Ledger()
+    ``claimed`` are the base capabilities that the backend is held to: by the contract all sixteen.
+    """
+
+    def __init__(self, claimed: frozenset[str] = SIXTEEN) -> None:
+        self._ledger = Ledger(claimed)
         self._guesses = [Guess(initial_world(_ALONE))]
         self.number = 0
         """Of the last frame. May be set, to follow the lines of a file."""
@@ -100,6 +109,8 @@ class Observer:
         """What was missing when the process ended."""
         self.findings: list[Finding] = []
         """Everything found so far."""
+        self._looked: set[str] = set()
+        """The clauses looked at for the frame at hand."""
 
     @property
     def world(self) -> World:
@@ -110,6 +121,11 @@ class Observer:
     def guesses(self) -> int:
         """How many explanations are still open."""
         return len(self._guesses)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """What is open at the moment: lines not answered, frames not sent, a run that goes on."""
+        return tuple(each.what for each in self._left())
 
     def client(self, frame: object, line: Line = PLAIN) -> Explanation:
         """A line of the client. It is explained with the answer that shows how it was processed."""
@@ -124,6 +140,7 @@ class Observer:
     def backend(self, frame: object, line: Line = PLAIN) -> Explanation:
         """A frame of the backend."""
         self.number += 1
+        self._looked.update(sight.forbidden(self._guesses[0].world))
         if not isinstance(frame, dict):
             return self._tell(Source.BACKEND, "no frame", found=[self._fault(Fault("no JSON object", ("FRAME-03",)))])
         faults = [Fault("the frame is too large", ("BOUND-02",))] if line.size >= 65536 else []
@@ -145,8 +162,11 @@ class Observer:
         self._guesses = found
         return self._tell(Source.PROCESS, label, found[0])
 
-    def finish(self) -> Explanation:
-        """The trace is at its end: what was never answered, what was never sent."""
+    def finish(self, *, in_time: bool = False) -> Explanation:
+        """The trace is at its end: what was never answered, what was never sent.
+
+        ``in_time``: the process ended before the closing deadline, so that nothing was given up for it.
+        """
         self.number += 1
         label = "end of trace"
         if self._status is None:
@@ -154,9 +174,11 @@ class Observer:
             return self._tell(Source.PROCESS, label, notes=notes)
         if self._status != 0 or self._guesses[0].ended:  # nothing need be delivered (FLOW-10, FLOW-21, FLOW-22)
             return self._tell(Source.PROCESS, label, notes=tuple(f"excused: {each.what}" for each in self._open))
+        sure = [
+            each for each in self._open if each.machine == "connection" or (in_time and each.machine == "operation")
+        ]
         late = tuple(f"{each.what}: the closing deadline has passed (BASE-OP-61, D89)"
-                     for each in self._open if each.machine == "operation")  # fmt: skip
-        sure = [each for each in self._open if each.machine == "connection"]
+                     for each in self._open if each.machine == "operation" and not in_time)  # fmt: skip
         return self._tell(Source.PROCESS, label, notes=late, found=sure)
 
     def _left(self) -> Iterator[Blame]:
@@ -195,17 +217,19 @@ class Observer:
     def _fresh(self) -> list[Guess]:
         """The guesses, ready for the next frame."""
         least = min(guess.cost for guess in self._guesses)
-        return [replace(guess, cost=guess.cost - least, taste=0, steps=(), notes=()) for guess in self._guesses]
+        return [
+            replace(each, cost=each.cost - least, taste=0, steps=(), notes=(), grounds=()) for each in self._guesses
+        ]
 
     # frames of the backend
 
     def _event(self, frame: Data, faults: list[Fault]) -> Explanation:
         name, data = frame["event"], frame.get("data")
-        faults += misshapen("frame/event", frame, "frame")
+        faults += self._misshapen("frame/event", frame, "frame")
         if f"event/{name}" not in SHAPES:
             faults.append(Fault(f"the event {name} is unknown", ("EVT-02",)))
         elif isinstance(data, dict):
-            faults += misshapen(f"event/{name}", data, "data")
+            faults += self._misshapen(f"event/{name}", data, "data")
         told = frames.read_event(str(name), data) if isinstance(data, dict) else None
         if told is None:
             return self._envelope(str(name), frame, None, list(map(self._fault, faults)))
@@ -219,14 +243,15 @@ class Observer:
 
     def _answer(self, frame: Data, faults: list[Fault]) -> Explanation:
         kind = "error" if "error" in frame else "result"
-        faults += misshapen(f"frame/{kind}", frame, "frame")
+        faults += self._misshapen(f"frame/{kind}", frame, "frame")
+        faults += [Fault("both result and error", ("ENV-15",))] if {"result", "error"} <= set(frame) else []
         asked = self._addressed(frame)
         label = asked.label if asked else f"answer {frame.get('id')}"
         if not isinstance(frame.get(kind), dict):
             return self._envelope(label, frame, None, list(map(self._fault, faults)))
         told = frames.read_answer(frame, label)
         if asked is not None and kind == "result" and f"result/{asked.method}" in SHAPES:
-            faults += misshapen(f"result/{asked.method}", told.data, "result")
+            faults += self._misshapen(f"result/{asked.method}", told.data, "result")
         if asked is not None and asked in self._overtaken:
             self._overtaken.discard(asked)
             kept, blame = self._fresh(), None
@@ -260,6 +285,10 @@ class Observer:
         self._overtaken |= {*before.queue, *filter(None, [before.work])} - {*after.queue, after.work, asked}
         return [after]
 
+    def _misshapen(self, name: str, value: object, at: str) -> list[Fault]:
+        self._looked.update(sight.shaped(name, value))
+        return list(misshapen(name, value, at))
+
     def _begins(self, told: Told) -> bool:
         """Whether an event belongs to a run whose admission was not seen."""
         session, run = told.data.get("session_id"), told.data.get("run_id")
@@ -284,10 +313,13 @@ class Observer:
     ) -> Explanation:
         """Judge the content, then put the explanation together."""
         guess = self._guesses[0]
+        if blame is None:
+            self._looked.update(guess.grounds, sight.taken(guess.steps))
         if faults:  # it is misshapen: what it tells is not sure, and no rule can be asked
             return self._envelope(told.label, frame, guess, list(map(self._fault, faults)))
         view = replace(search.view(guess, self._ledger, asked), data=told.data)
         kinds = ("event", rules) if rules.startswith("event/") else (rules,)
+        self._looked.update(sight.ruled(("frame", *kinds), view.negotiated))
         faults = [
             *violations("frame", replace(view, data=frame)),
             *(f for kind in kinds for f in violations(kind, view)),
@@ -298,7 +330,9 @@ class Observer:
         """Take the envelope down, and say what is odd about it without being a fault."""
         ledger, seq, instance = self._ledger, frame.get("seq"), frame.get("instance_id")
         skipped = isinstance(seq, int) and 0 < ledger.seq < seq - 1
-        notes = (f"seq skips from {ledger.seq} to {seq}",) if skipped else ()
+        notes: tuple[str, ...] = (f"seq skips from {ledger.seq} to {seq}",) if skipped else ()
+        further = sorted(set(frame) - KEYS)  # which is open, as for events (BASE-OP-163)
+        notes += (f"further keys (BASE-OP-47): {' '.join(further)}",) if further else ()
         ledger.seq = seq if isinstance(seq, int) else ledger.seq
         ledger.instance = instance if isinstance(instance, str) else ledger.instance
         return self._tell(Source.BACKEND, label, guess, notes, found)
@@ -324,4 +358,5 @@ class Observer:
         notes = (*(guess.notes if guess else ()), *notes)
         if len(self._guesses) > 1:
             notes = (*notes, f"{len(self._guesses)} explanations are open")
-        return Explanation(self.number, source, label, guess.steps if guess else (), notes, findings)
+        looked, self._looked = frozenset(self._looked), set()
+        return Explanation(self.number, source, label, guess.steps if guess else (), notes, findings, looked)

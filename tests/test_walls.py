@@ -115,6 +115,15 @@ def test_pure_rooms_have_no_effects(room: str) -> None:
     assert _offences(room, EFFECTS) == [], PURE[room]
 
 
+def test_judges_are_pure() -> None:
+    """A judgement may depend on the transcript alone."""
+    judges = [
+        path for path in _files("localagent/conformance") if path.stem.startswith("judge") or path.stem == "model"
+    ]
+    assert len(judges) > 4
+    assert [(path.stem, name) for path in judges for name, _ in _imports(path) if name.split(".")[0] in EFFECTS] == []
+
+
 @pytest.mark.parametrize("room", [*PURE, "localagent/conformance", "localagent/text"])
 def test_only_the_command_line_prints(room: str) -> None:
     for path in _files(room):

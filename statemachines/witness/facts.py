@@ -22,7 +22,16 @@ from statemachines.operation import OperationState
 from statemachines.run import ACTIVE, FINISHING, OVER
 from statemachines.witness.ledger import ENVELOPE, Asked
 from statemachines.witness.rules import View
-from statemachines.witness.shapes import SIXTEEN, STARTUP_CODES, TURN_CODES, TYPES, misshapen, size_of
+from statemachines.witness.shapes import (
+    EXTENSIONS,
+    SHAPES,
+    SIXTEEN,
+    STARTUP_CODES,
+    TURN_CODES,
+    TYPES,
+    misshapen,
+    size_of,
+)
 
 Verdict = bool | None
 Fact = Callable[[View], Verdict]
@@ -118,19 +127,22 @@ _MORE: Final[Mapping[str, Fact]] = {
 """What params must be beside their shape."""
 
 
-_EXTENSIONS: Final = frozenset({"tool.cards", "client.tools"})
-
-
 def _supported(v: View) -> Verdict:
     names = v.params.get("required_capabilities")
     asked = {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
-    return _all(asked <= SIXTEEN | _EXTENSIONS, _unless(bool(asked & _EXTENSIONS)))
+    unsure = EXTENSIONS | SIXTEEN - v.ledger.claimed
+    return _all(asked <= SIXTEEN | EXTENSIONS, _unless(bool(asked & unsure)))
 
 
 def _registry(v: View) -> Verdict:
     names, tools = v.params.get("required_capabilities"), v.params.get("client_tools")
     due = isinstance(names, list) and "client.tools" in names
     return _all(due == ("client_tools" in v.params), _unless(bool(tools)))
+
+
+def _known(v: View) -> Verdict:
+    known = v.asked.method in METHODS
+    return None if known and v.asked.method in SIXTEEN - v.ledger.claimed else known
 
 
 def _same_revision(v: View) -> Verdict:
@@ -172,7 +184,7 @@ FACTS: Final[Mapping[str, Fact]] = {
     a.PROTOCOL.name: _ours,
     a.NEW_ID.name: lambda v: v.asked.fresh,
     a.QUOTA.name: lambda v: v.asked.within,
-    a.KNOWN.name: lambda v: v.asked.method in METHODS,
+    a.KNOWN.name: _known,
     a.PARAMS.name: _params,
     a.SUPPORTED.name: _supported,
     a.REGISTRY.name: _registry,
@@ -310,6 +322,17 @@ def refusals(view: View, code: str) -> Iterator[Refusal]:
         and (answer := also.applies(view)) is not False
     ]
     yield from sorted(grounds, key=lambda ground: not ground.certain)
+
+
+def grounds_of(asked: Asked, ground: Refusal) -> tuple[str, ...]:
+    """The clauses that a refusal bears out; none where the backend's word was taken for it."""
+    if not ground.certain:
+        return ()
+    if ground.why != f"not {a.PARAMS.name}":
+        return ground.clauses
+    shape = f"params/{asked.method}"
+    faults = misshapen(shape, asked.frame.get("params"), "params") if shape in SHAPES else ()
+    return (*ground.clauses, *(clause for fault in faults for clause in fault.clauses))
 
 
 def _says(check: Check, view: View, code: str) -> bool:

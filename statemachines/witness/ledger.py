@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from statemachines.witness.shapes import STARTUP_CODES, TYPES, WORKER_CODES
+from statemachines.witness.shapes import SIXTEEN, STARTUP_CODES, TYPES, WORKER_CODES
 
 Data = Mapping[str, Any]
 
@@ -136,6 +136,8 @@ class Snapshot:
 class Ledger:
     """Everything seen so far."""
 
+    claimed: frozenset[str] = SIXTEEN
+    """The base capabilities that the backend is held to."""
     instance: str = ""
     seq: int = 0
     ids: set[str] = field(default_factory=set)

@@ -254,8 +254,9 @@ RULES: Final = (
     Rule("frame", "ENV-28", "the first seq is not 1", lambda v: v.ledger.seq > 0 or v.data["seq"] == 1),
     Rule("frame", "ENV-29 ENV-30", "seq does not increase", lambda v: v.data["seq"] > v.ledger.seq),
     # initialize and status
-    Rule("result/initialize", "NEG-02 NEG-03 TC-21 CT-21", "capabilities are not the sixteen and what was negotiated",
-         lambda v: sorted(v.data["capabilities"]) == sorted(SIXTEEN | (v.negotiated & {"tool.cards", "client.tools"}))),
+    Rule("result/initialize", "NEG-02", "capabilities absent", lambda v: v.ledger.claimed <= {*v.data["capabilities"]}),
+    Rule("result/initialize", "NEG-03 TC-21 CT-21", "capabilities hold others than what was negotiated",
+         lambda v: sorted(c := v.data["capabilities"]) == sorted(SIXTEEN & {*c} | v.negotiated - SIXTEEN)),
     Rule("result/initialize", "NEG-28 NEG-29 NEG-30 TC-22", "limits lack a named bound or give it another value",
          lambda v: LIMITS.items() <= v.data["limits"].items()),
     Rule("result/initialize", "EXT-DISC-23 EXT-REFRESH-53 TC-20 CT-23", "extensions are not those negotiated",

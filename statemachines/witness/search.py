@@ -23,7 +23,7 @@ from statemachines.registry import MACHINES
 from statemachines.rows import KINDS, TERMINALS, Emit, Kind, Row, Scope
 from statemachines.run import FINISHING, OVER, RunInput, RunState
 from statemachines.step import Feed, ImpossibleInputError, Move, World, machine_of, step
-from statemachines.witness.facts import Refusal, checks, instance_of, obstacle, refusable, refusals
+from statemachines.witness.facts import Refusal, checks, grounds_of, instance_of, obstacle, refusable, refusals
 from statemachines.witness.frames import CODE_OF, Told, startup_feeds, work_feeds
 from statemachines.witness.ledger import Asked, Ledger
 from statemachines.witness.rules import View
@@ -104,6 +104,8 @@ class Guess:
     """Of two guesses that cost the same the plainer one is told first."""
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    grounds: tuple[str, ...] = ()
+    """The clauses of a refusal whose ground frames show."""
 
     @property
     def key(self) -> object:
@@ -292,7 +294,8 @@ def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
         return
     guess = replace(guess, deferred=tuple(each for each in guess.deferred if each is not here.asked))
     unsure = "" if ground.certain else "; frames do not show it, the backend's word is taken"
-    guess = replace(guess, notes=(*guess.notes, f"refused: {ground.why} ({' '.join(ground.clauses)}){unsure}"))
+    notes = (*guess.notes, f"refused: {ground.why} ({' '.join(ground.clauses)}){unsure}")
+    guess = replace(guess, notes=notes, grounds=grounds_of(here.asked, ground))
     if ground.fires is not None:
         closed = take(guess, (ground.fires.machine, ground.fires.input), asked=here.asked)
         yield from [closed] if closed else []

@@ -61,6 +61,8 @@ SIXTEEN: Final = _words(
     approval.answer"""
 )
 """The base methods, which are the base capabilities (NEG-01, NEG-02)."""
+EXTENSIONS: Final = frozenset({"tool.cards", "client.tools"})
+"""The further capabilities, which are there when they were required."""
 
 LIMITS: Final = {
     "discovery_page_bytes": 32768, "discovery_page_entries": 100, "discovery_directory_entries": 4096,
@@ -116,7 +118,6 @@ TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "ANY": lambda _: True,
     "BOOL": lambda value: isinstance(value, bool),
     "CHUNK": _text(4000),
-    "CODE": lambda value: isinstance(value, str) and value in TURN_CODES,
     "DIGEST": _like("[!-~]{64}"),
     "FALSE": lambda value: value is False,
     "ID": _ID,
@@ -153,10 +154,10 @@ _CHANGES: Final = "not_applicable|none|applied|partial|unknown"
 _REASON: Final = "redacted|missing_source|not_recorded|unsupported_source|budget_limit|size_limit"
 
 _TABLE: Final = f"""
-frame/result ENV-15 {_FRAME} type:response@ENV-16 id:ID|NULL@ENV-10 result:OBJECT
-frame/error ENV-15 {_FRAME} type:response@ENV-16 id:ID|NULL@ENV-10 error:{{error}}
-frame/event BASE-OP-163 {_FRAME} type:event event:STRING data:OBJECT
-error ENV-19 code:KNOWN@CLIENT-18
+frame/result ENV-15 {_FRAME} type:response@ENV-16 id:ID|NULL@ENV-10 result:OBJECT ...
+frame/error ENV-15 {_FRAME} type:response@ENV-16 id:ID|NULL@ENV-10 error:{{error}} ...
+frame/event BASE-OP-163 {_FRAME} type:event event:STRING data:OBJECT ...
+error ENV-19 code:KNOWN@ERR-01
 
 event/input.persisted EVT-09 {_RUN} message_id:ID durable:TRUE@EVT-10 revision:ID
 event/message.delta EVT-14 {_RUN} message_id:ID part:NATURAL@EVT-17 text:CHUNK@BOUND-10
@@ -167,7 +168,7 @@ event/activity EVT-31 {_RUN} activity_id:LABEL kind:tool|subagent|compaction@EVT
 event/approval.requested EVT-36 {_RUN} approval_id:UUID@EVT-37 summary:LABEL@EVT-38 expires_in_ms:POSITIVE
 event/diagnostic EVT-39 {_RUN} code:STRING summary:LABEL@EVT-40
 event/run.finished EVT-42 {_RUN} outcome:completed|cancelled|failed@EVT-43
-    persistence:durable|degraded|not_started@EVT-44 revision:ID|NULL error_code:CODE|NULL@ERR-45
+    persistence:durable|degraded|not_started@EVT-44 revision:ID|NULL error_code:KNOWN|NULL
 event/tool.card TC-155 {_RUN} activity_id:ID part:NATURAL last_part:TRUE@TC-156 card:{{card}}
 event/client.tool.call CT-76 {_CALL} name:STRING arguments:OBJECT@CT-65 timeout_ms:POSITIVE@CT-38
 event/client.tool.cancel CT-124 {_CALL} reason:cancelled|timeout|run_finished|shutdown@CT-125
@@ -254,7 +255,9 @@ params/client.tool.result CT-89 instance_id:STRING session_id:STRING run_id:STRI
 """
 
 
-class _Field(NamedTuple):
+class Field(NamedTuple):
+    """A key: whether it may be absent, whether its value is a list, the types it may have, its clauses."""
+
     key: str
     optional: bool
     many: bool
@@ -265,7 +268,7 @@ class _Field(NamedTuple):
 class Shape(NamedTuple):
     """Keys and types of an object; ``open`` when further keys are no fault."""
 
-    fields: tuple[_Field, ...]
+    fields: tuple[Field, ...]
     clauses: tuple[str, ...]
     open: bool
 
@@ -279,7 +282,7 @@ def _parse(table: str) -> Iterator[tuple[str, Shape]]:
             if found is not None:
                 key, optional, many, kinds, own = found.groups()
                 parts = tuple(filter(None, kinds.split("|")))
-                fields.append(_Field(key, bool(optional), bool(many), parts, (own or clause,)))
+                fields.append(Field(key, bool(optional), bool(many), parts, (own or clause,)))
         yield name, Shape(tuple(fields), (clause,), "..." in words)
 
 
@@ -304,7 +307,7 @@ def misshapen(name: str, value: Any, at: str) -> Iterator[Fault]:
             yield from _mistyped(each, value[each.key], f"{at}.{each.key}")
 
 
-def _mistyped(expected: _Field, value: Any, at: str) -> Iterator[Fault]:
+def _mistyped(expected: Field, value: Any, at: str) -> Iterator[Fault]:
     if not expected.many:
         yield from _unfit(expected, value, at)
     elif not isinstance(value, list):
@@ -314,11 +317,26 @@ def _mistyped(expected: _Field, value: Any, at: str) -> Iterator[Fault]:
             yield from _unfit(expected, each, f"{at}[{i}]")
 
 
-def _unfit(expected: _Field, value: Any, at: str) -> Iterator[Fault]:
+def _nested(expected: Field, value: Any) -> str | None:
+    """The name of the shape that an object must have here; None where no object is due, or none came."""
     nested = next((kind[1:-1] for kind in expected.kinds if kind.startswith("{")), None)
-    if nested is not None and isinstance(value, dict):
-        family, _, key = nested.partition("/")
-        name = nested if nested in SHAPES else f"{family}/{value.get(key)}"
+    if nested is None or not isinstance(value, dict):
+        return None
+    family, _, key = nested.partition("/")
+    return nested if nested in SHAPES else f"{family}/{value.get(key)}"
+
+
+def parts(field: Field, value: Any) -> Iterator[tuple[str, Any]]:
+    """The objects in the value of a key, each with the name of its shape."""
+    for each in value if field.many and isinstance(value, list) else [value]:
+        name = _nested(field, each)
+        if name is not None:
+            yield name, each
+
+
+def _unfit(expected: Field, value: Any, at: str) -> Iterator[Fault]:
+    name = _nested(expected, value)
+    if name is not None:
         yield from misshapen(name, value, at) if name in SHAPES else [Fault(f"{at} is of no kind", expected.clauses)]
     elif not any(TYPES[kind](value) if kind in TYPES else kind == value for kind in expected.kinds):
         yield Fault(f"{at} is {_brief(value)}, not {'|'.join(expected.kinds) or 'empty'}", expected.clauses)

@@ -24,7 +24,16 @@ def _the_core_s_own(finding: Finding) -> bool:
     return finding.machine != "frame" and finding.clause != "EVT-47" and not any(each in finding.what for each in _WALK)
 
 
-_WALK = ("no outcome", "busy, although", "cancelled, although", "revision", "catalog", "selection.set", "history.page")
+_WALK = (
+    "no outcome",
+    "is no answer to",
+    "busy, although",
+    "cancelled, although",
+    "revision",
+    "catalog",
+    "selection.set",
+    "history.page",
+)
 """In findings that are the walk's own doing, not the core's."""
 
 

@@ -66,6 +66,9 @@ SOUND: dict[str, Write] = {
         t.status("running", session_id="s1", run_id=RUN, selection={**SELECTION, "revision": "sel-2"})).finished(),
     "a status right after a run": lambda w: w.running().finished().ask("status").result(
         t.status("running", session_id="s1", run_id=RUN, selection={**SELECTION, "revision": "sel-2"})),
+    "further keys of frames": lambda w: (
+        w.ready().ask("session.list").result(t.listing(t.listed(), next_cursor="k"), extra=1)
+        .ask("session.list", revision="l-1", cursor="k").result(t.listing(), extra=2)),
     "busy during a run": lambda w: w.running().ask("session.list").error("busy").finished(),
     "busy for a moment after a run": lambda w: (
         w.running().finished().ask("turn.start", session_id="s1", prompt="x").error("busy")),

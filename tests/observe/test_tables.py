@@ -16,7 +16,7 @@ from statemachines.witness.rules import RULES
 from statemachines.witness.shapes import CODES, SHAPES, TURN_CODES, TYPES, WORKER_CODES
 
 ROOM = Path(witness.__file__).parent
-CLAUSE = re.compile(r"\b(?:D\d\d|(?:[A-Z]+-)+\d+)\b")
+CLAUSE = re.compile(r"\b(?:D\d{2,3}|(?:[A-Z]+-)+\d+)\b")
 
 
 @pytest.mark.parametrize("path", [*ROOM.glob("*.py"), ROOM.parent / "observe.py"], ids=lambda path: path.name)

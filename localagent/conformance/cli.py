@@ -1,0 +1,130 @@
+"""``localagent conform``, ``judge`` and ``replay``: what the command line offers. The work is :mod:`.commands`.
+
+Nothing heavy is imported here: the parser is built for every command.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+COMMANDS: Final = frozenset({"conform", "judge", "replay"})
+"""The commands of this room: wrong usage of them is exit status 3, because 2 says inconclusive."""
+USAGE: Final = 3
+
+Subparsers = argparse._SubParsersAction  # argparse has no public name for it
+
+_EXAMPLES: Final = """\
+examples:
+  localagent conform -- ./my-backend serve --stdio
+  localagent conform smoke -- ./my-backend serve --stdio
+  localagent conform --select 'frame.*' --select TURN-14 --report out -- ./my-backend serve --stdio
+  localagent conform explain TURN-14
+
+exit status: 0 conformant, 1 violation, 2 inconclusive, 3 wrong usage or a fault of the suite
+"""
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before the first ``--``, and the command behind it; None without one."""
+    given = list(arguments)
+    if "--" not in given:
+        return given, None
+    place = given.index("--")
+    return given[:place], given[place + 1 :]
+
+
+def add(commands: "Subparsers[argparse.ArgumentParser]") -> None:
+    """Add the three commands to the parser."""
+    _add_conform(commands)
+    judge = commands.add_parser("judge", help="judge a recorded conversation, ours or anybody's")
+    judge.add_argument("file", metavar="FILE", help="NDJSON: a transcript, or lines {dir, line} or {direction, frame}")
+    judge.add_argument("--json", action="store_true", help="one JSON document instead of text")
+    judge.set_defaults(run=run, action="judge")
+    replay = commands.add_parser(
+        "replay",
+        usage="localagent replay [options] FILE -- CMD ARG...",
+        help="hold the client's part of a recorded conversation again, with another backend",
+    )
+    replay.add_argument("file", metavar="FILE", help="NDJSON, as for judge")
+    replay.add_argument("--save", metavar="FILE", help="write the new transcript there")
+    _target(replay)
+    replay.set_defaults(run=run, action="replay")
+
+
+def _add_conform(commands: "Subparsers[argparse.ArgumentParser]") -> None:
+    conform = commands.add_parser(
+        "conform",
+        usage="localagent conform [options] -- CMD ARG...\n       localagent conform list|explain|smoke ...",
+        help="judge a backend, clause by clause",
+        description="Judge a backend of magi-code.local-agent, version 1, clause by clause.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _selection(conform)
+    _running(conform)
+    conform.set_defaults(run=run, action="conform")
+    actions = conform.add_subparsers(metavar="ACTION", required=False)
+    listing = actions.add_parser("list", help="list the cases")
+    _selection(listing, default=argparse.SUPPRESS)
+    listing.set_defaults(action="list")
+    explain = actions.add_parser("explain", help="say what a clause, a check or a case is about")
+    explain.add_argument("id", metavar="ID", help="as TURN-14, frame.crlf, frame.crlf/answered")
+    explain.set_defaults(action="explain")
+    smoke = actions.add_parser(
+        "smoke",
+        usage="localagent conform smoke [options] -- CMD ARG...",
+        help="run a dozen cases, to see whether the backend can be judged at all",
+    )
+    _running(smoke, default=argparse.SUPPRESS)
+    smoke.set_defaults(action="smoke")
+
+
+def _selection(parser: argparse.ArgumentParser, default: object = None) -> None:
+    """``default``: SUPPRESS keeps what was given before the name of an action."""
+    select = "cases by glob on their id, by clause, tag or family; may be given again"
+    parser.add_argument("--select", metavar="PATTERN", action="append", default=default, help=select)
+    profile = default or "all"
+    parser.add_argument("--profile", choices=("base", "extensions", "all"), default=profile, help="which cases to run")
+
+
+def _target(parser: argparse.ArgumentParser, default: object = None) -> None:
+    home = "a directory that every child gets a fresh copy of, as MC_HOME"
+    parser.add_argument("--home", metavar="DIR", default=default, help=home)
+    variable = "a variable of the child's environment; may be given again"
+    parser.add_argument("--env", metavar="K=V", action="append", default=default, help=variable)
+    parser.add_argument("--cwd", metavar="DIR", default=default, help="where the child is started")
+    prompts = "TOML: prompts that make the backend's provider do what cases need"
+    parser.add_argument("--prompts", metavar="FILE", default=default, help=prompts)
+    fixture = "the backend's home may be prepared so; may be given again"
+    parser.add_argument("--fixture", metavar="NAME", action="append", default=default, help=fixture)
+
+
+def _running(parser: argparse.ArgumentParser, default: object = None) -> None:
+    _target(parser, default)
+    strict = "what should hold counts like what must hold"
+    parser.add_argument("--strict", action="store_true", default=default or False, help=strict)
+    report = "write report.ndjson, transcripts, junit.xml, report.md and index.html there"
+    parser.add_argument("--report", metavar="DIR", default=default, help=report)
+    parser.add_argument("--jobs", metavar="N", type=int, default=default or 2, help="children at a time (2)")
+
+
+def fail(text: str) -> NoReturn:
+    """End with a message about wrong usage. Raises SystemExit."""
+    sys.stderr.write(f"localagent: {text}\n")
+    raise SystemExit(USAGE)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out one of the commands; the exit status."""
+    from localagent.conformance import commands
+
+    needs = options.action in ("conform", "smoke", "replay")
+    if needs and not options.command:
+        fail(f"{options.action} needs the command of the backend behind --, as in: -- ./my-backend serve --stdio")
+    if not needs and options.command is not None:
+        fail(f"{options.action} takes no command")
+    try:
+        return int(commands.ACTIONS[options.action](options, sys.stdout, sys.stderr))
+    except commands.UnusableError as fault:
+        fail(str(fault))

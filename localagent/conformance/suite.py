@@ -1,0 +1,356 @@
+"""Runs cases against a target: probe, cases in parallel, what missed a time limit once more alone, probe.
+
+The suite knows a target by its argv only. It never crashes on one: whatever goes wrong while a case is played or
+judged is that case's verdict. What it does is told as events, in the order in which it happens; reporters listen.
+"""
+
+import os
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from json import dumps
+from typing import Any, Final
+
+from localagent.conformance import cases, processes
+from localagent.conformance.calibrate import SETTLE_SECONDS, STARVED_MS, Watch, frame_of, measure
+from localagent.conformance.model import (
+    TIMED,
+    Blame,
+    Calibration,
+    Case,
+    CaseResult,
+    CheckResult,
+    Expectation,
+    Reason,
+    Target,
+    Transcript,
+    Verdict,
+)
+from localagent.conformance.report.tally import SANITY, End
+from localagent.protocol.names import CLIENT_TOOLS, EXTENSIONS
+
+Play = Callable[[Case, Target, Calibration], Transcript]
+Judge = Callable[[Transcript, Case | None, frozenset[str]], Iterable[CheckResult]]
+
+ATTEMPTS: Final = 3
+"""How often a case is run at most, when its time limits are missed while the host itself was late."""
+GRACE_SECONDS: Final = 3.0
+"""How long running cases are waited for after an interrupt."""
+TRIPS: Final = 8
+"""Round trips of the first probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The target is sane: what it advertises, how fast it and the host are, which provider it names."""
+
+    capabilities: frozenset[str]
+    calibration: Calibration
+    provider: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The cases begin; so many of them are run, the others are settled by what the target claims and offers."""
+
+    cases: int
+    to_run: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suspected:
+    """A case missed nothing but time limits: it is run again, alone, at the end."""
+
+    result: CaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A case has its verdict; ``ran`` is False when it was settled without a run."""
+
+    result: CaseResult
+    ran: bool = True
+
+
+Event = Probed | Begun | Suspected | Done
+Listen = Callable[[Event], None]
+Equip = Callable[[Target, Probed], Target]
+"""Completes the target once it is known, with prompts that its provider understands."""
+
+
+_PROBE: Final = """
+[[case]]
+id = "sanity.%(which)s"
+title = "The backend starts, answers status and stops"
+tier = 0
+steps = [
+  { start = true, require = %(require)s, params = %(params)s, as = "init", check = "start", clauses = ["NEG-02"] },
+  { repeat = %(trips)d, steps = [
+    { send = "status", as = "s{n}" },
+    { answer = "s{n}", result = {}, check = "status.{n}", clauses = ["STATUS-03"] },
+  ] },
+  { send = "shutdown", as = "bye" },
+  { answer = "bye", result = { state = "stopping" }, check = "shutdown", clauses = ["SHUT-04"] },
+]
+"""
+
+
+def probe(which: str, trips: int = 1, require: Sequence[str] = ()) -> Case:
+    """A case that every backend passes: initialize, status, shutdown, the end."""
+    params = "{ client_tools = [] }" if CLIENT_TOOLS in require else "{}"  # CT-10
+    text = _PROBE % {"which": which, "trips": trips, "require": dumps(list(require)), "params": params}
+    return cases.parse(text, "probe")[0]
+
+
+def unrun(case: Case, verdict: Verdict, reason: Reason, what: str, blame: Blame = Blame.NONE) -> CaseResult:
+    """The result of a case that was not run: every check has the same verdict."""
+    checks = case.checks or (Expectation(f"{case.id}/case", case.clauses),)
+    results = tuple(CheckResult(each.check, each.clauses, verdict, what, blame, reason=reason) for each in checks)
+    return CaseResult(case, Transcript(()), results)
+
+
+def settled(case: Case, target: Target) -> CaseResult | None:
+    """The result of a case that needs no run, because of what the target claims or was not given; else None."""
+    missing = [name for name in case.needs if name not in target.capabilities]
+    if missing:
+        return unrun(case, Verdict.NOT_CLAIMED, "capability", f"not advertised: {', '.join(missing)}")
+    missing = [name for name in case.prompts if name not in target.prompts]
+    if missing:
+        return unrun(case, Verdict.NOT_EXERCISED, "needs-model", f"no prompt for: {', '.join(missing)}")
+    if case.fixture and case.fixture not in target.fixtures:
+        return unrun(case, Verdict.NOT_EXERCISED, "needs-fixture", f"no fixture: {case.fixture}")
+    return None
+
+
+_FAILED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
+
+
+def suspicious(result: CaseResult) -> bool:
+    """True when the case failed, and only by what a busy host can cause."""
+    timed = {each.check for each in result.case.checks if each.timed}
+    failed = [each for each in result.results if each.verdict in _FAILED]
+    return bool(failed) and all(each.blame in TIMED or each.check in timed for each in failed)
+
+
+def excused(result: CaseResult, verdict: Verdict, what: str) -> CaseResult:
+    """The result with another verdict on what failed: time limits that cannot be held against the target."""
+    starved = verdict is Verdict.HARNESS_FAULT
+    blame = Blame.HOST_STARVED if starved else Blame.NONE
+    reason: Reason = "" if starved else "not-reached"
+    checks = tuple(
+        replace(each, verdict=verdict, blame=blame, reason=reason, what=f"{each.what} ({what})".lstrip())
+        if each.verdict in _FAILED
+        else each
+        for each in result.results
+    )
+    return replace(result, results=checks)
+
+
+def answer_of(transcript: Transcript, request: str) -> Mapping[str, Any]:
+    """The result of the answer to a request of this id; empty if there is none."""
+    for record in transcript.records:
+        frame = frame_of(record) if record.kind == "backend" else None
+        if isinstance(frame, dict) and frame.get("id") == request and isinstance(frame.get("result"), dict):
+            return dict(frame["result"])
+    return {}
+
+
+def advertised(transcript: Transcript, request: str = "init") -> frozenset[str]:
+    """The capabilities that the answer to ``initialize`` names."""
+    names = answer_of(transcript, request).get("capabilities")
+    return frozenset(each for each in names if isinstance(each, str)) if isinstance(names, list) else frozenset()
+
+
+class Suite:
+    """One run. ``cut`` may be called from a signal handler or another thread, once or again."""
+
+    def __init__(
+        self,
+        target: Target,
+        chosen: Sequence[Case],
+        *,
+        play: Play,
+        judge: Judge,
+        listen: Listen = lambda _: None,
+        equip: Equip = lambda target, _: target,
+        jobs: int = 2,
+    ) -> None:
+        self._target, self._cases, self._jobs = target, tuple(chosen), jobs
+        self._play, self._judge, self._listen, self._equip = play, judge, listen, equip
+        self._calibration = Calibration()
+        self._watch = Watch()
+        self._stopped = threading.Event()
+        self._done: queue.SimpleQueue[CaseResult | None] = queue.SimpleQueue()
+        self._results: list[CaseResult] = []
+        self._threads: list[threading.Thread] = []
+
+    def cut(self) -> None:
+        """End the run early; what is running has a few seconds to end by itself."""
+        self._stopped.set()
+        self._done.put(None)
+
+    def run(self) -> tuple[tuple[CaseResult, ...], End]:
+        """Run everything; the results, probes first and last, the others in the order of the cases."""
+        with self._watch:
+            time.sleep(SETTLE_SECONDS)
+            end = self._run()
+        place = {case.id: i for i, case in enumerate(self._cases)}
+        place |= {f"{SANITY}.first": -1, f"{SANITY}.last": len(place)}
+        return tuple(sorted(self._results, key=lambda each: place[each.case.id])), end
+
+    def _run(self) -> End:
+        if not self._sane(probe("first", TRIPS), measuring=True):
+            return self._ended("insane")
+        waiting = []
+        for case in self._cases:
+            result = settled(case, self._target)
+            if result is None:
+                waiting.append(case)
+            else:
+                self._add(result, ran=False)
+        waiting.sort(key=_pauses, reverse=True)  # what waits for a minute shall not begin last
+        self._listen(Begun(len(self._cases), len(waiting)))
+        suspects = []
+        for result in self._each(waiting, self._jobs):
+            if suspicious(result):
+                suspects.append(result)
+                self._listen(Suspected(result))
+            else:
+                self._add(result)
+        for result in suspects:
+            self._add(self._again(result))
+        if self._stopped.is_set():
+            return "cut"
+        return self._ended("complete" if self._sane(probe("last")) else "insane")
+
+    def _ended(self, end: End) -> End:
+        return "cut" if self._stopped.is_set() else end
+
+    def _add(self, result: CaseResult, *, ran: bool = True) -> None:
+        self._results.append(result)
+        self._listen(Done(result, ran))
+
+    def _sane(self, case: Case, *, measuring: bool = False) -> bool:
+        """Probe the target; the first probe tells what it is and how fast."""
+        result = next(self._each([case], 1), None)
+        if result is not None and suspicious(result):
+            result = self._again(result)
+        if result is None:
+            return False
+        checks = {each.check for each in case.checks}
+        sane = all(each.verdict is Verdict.HELD for each in result.results if each.check in checks)
+        if sane and measuring:
+            self._know(result.transcript)
+        self._add(result)
+        return sane
+
+    def _know(self, transcript: Transcript) -> None:
+        """Learn what the target claims. What must be required to be advertised is asked for in children of its own."""
+        self._calibration = measure(transcript, self._watch.usual())
+        self._target = replace(self._target, capabilities=advertised(transcript))
+        known = advertised(transcript)
+        for extension in EXTENSIONS:
+            for result in self._each([probe(extension.replace(".", "-"), require=(extension,))], 1):
+                known |= advertised(result.transcript) & {extension}
+        provider = _provider(transcript)
+        probed = Probed(known, self._calibration, provider)
+        self._target = self._equip(replace(self._target, capabilities=known), probed)
+        self._listen(probed)
+
+    def _again(self, first: CaseResult) -> CaseResult:
+        """Run a case alone until its time limits hold, or the host cannot be the reason that they do not."""
+        result = first
+        for attempt in range(2, ATTEMPTS + 1):
+            begin = time.monotonic()
+            again = None if self._stopped.is_set() else next(self._each([first.case], 1), None)
+            if again is None:
+                return excused(result, Verdict.NOT_EXERCISED, "not run again: the run was cut off")
+            result = replace(again, attempts=attempt)
+            late = self._watch.worst(begin, time.monotonic())
+            if not suspicious(result) or late < STARVED_MS:
+                return result
+        return excused(result, Verdict.HARNESS_FAULT, f"the host was late itself, by {late:.0f} ms")
+
+    def _each(self, some: Sequence[Case], jobs: int) -> Iterator[CaseResult]:
+        """Attempt the cases in threads; the results as they come, those of running cases only after :meth:`cut`."""
+        todo, missing = deque(some), len(some)
+
+        def work() -> None:
+            while not self._stopped.is_set():
+                try:
+                    case = todo.popleft()
+                except IndexError:
+                    return
+                self._done.put(self._attempt(case))
+
+        self._threads = [
+            threading.Thread(target=work, name=f"conformance-{number}", daemon=True)
+            for number in range(min(jobs, missing))
+        ]
+        for thread in self._threads:
+            thread.start()
+        while missing and not self._stopped.is_set():
+            result = self._done.get()
+            if result is not None:
+                missing -= 1
+                yield result
+        deadline = time.monotonic() + GRACE_SECONDS
+        while missing > len(todo) and (rest := deadline - time.monotonic()) > 0:
+            try:
+                result = self._done.get(timeout=rest)
+            except queue.Empty:
+                break
+            if result is not None:
+                missing -= 1
+                yield result
+        if missing > len(todo):
+            self._abandon()
+
+    def _abandon(self) -> None:
+        """Kill the children of cases that do not end, so that they are not left behind and their homes are removed."""
+        for each in processes.living() or ():
+            if each.parent == os.getpid() and each.session == each.pid:  # as the driver starts them
+                processes.kill_group(each.pid)
+        deadline = time.monotonic() + GRACE_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _attempt(self, case: Case) -> CaseResult:
+        """Play and judge a case once; any exception on the way is its verdict."""
+        begin, transcript = time.monotonic(), Transcript(())
+        try:
+            transcript = self._play(case, self._target, self._calibration)
+            seconds = time.monotonic() - begin
+            results = tuple(self._judge(transcript, case, self._target.capabilities))
+        except Exception as fault:  # a fault of ours must not look like one of the target's, nor end the run
+            told = f"{type(fault).__name__}: {fault}"
+            failed = unrun(case, Verdict.HARNESS_FAULT, "", told, Blame.HARNESS)
+            return replace(failed, transcript=transcript, seconds=time.monotonic() - begin)
+        return CaseResult(case, transcript, results + _forgotten(case, results), seconds)
+
+
+def _pauses(case: Case) -> int:
+    """How long a case waits on purpose, in ms."""
+    return sum(step.args["pause_ms"] for step in case.steps if step.kind == "pause_ms")
+
+
+def _forgotten(case: Case, results: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """Declared checks without a result: they were not reached."""
+    judged = {each.check for each in results}
+    return tuple(
+        CheckResult(each.check, each.clauses, Verdict.NOT_EXERCISED, reason="not-reached")
+        for each in case.checks
+        if each.check not in judged
+    )
+
+
+def _provider(transcript: Transcript) -> str | None:
+    for request in ("s1", "init"):
+        result = answer_of(transcript, request)
+        for status in (result, result.get("status")):
+            if isinstance(status, dict) and isinstance(status.get("provider"), str):
+                return str(status["provider"])
+    return None

@@ -1,0 +1,57 @@
+"""The suite against two backends that share nothing: ours, and one that takes every other legal choice.
+
+What is legal must not be called a violation. The fast profile runs the families in which habits show most; the deep
+one runs everything, the approval that expires after a minute included.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OTHER = (sys.executable, str(ROOT / "tests" / "kit" / "other_backend.py"), "serve", "--stdio")
+OURS = (sys.executable, "-m", "localagent", "serve", "--stdio")
+WORDS = """
+plain = "hello"
+long = "LONG"
+tool = "TOOL"
+approve = "APPROVAL"
+approve_two = "PARALLEL"
+stall = "STALL"
+fail = "FAIL"
+reason = "THINK"
+many = "TOOL"
+"""
+"""What the other backend's canned turns answer to."""
+
+
+def conform(tmp_path: Path, command: tuple[str, ...], *options: str) -> "subprocess.CompletedProcess[str]":
+    prompts = tmp_path / "prompts.toml"
+    prompts.write_text(WORDS)
+    given = (*options, "--prompts", str(prompts), "--env", "OTHER_CATALOG=1") if command is OTHER else options
+    return subprocess.run(
+        [sys.executable, "-m", "localagent", "conform", *given, "--", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1200,
+    )
+
+
+@pytest.mark.parametrize("command", [OURS, OTHER], ids=["ours", "other"])
+@pytest.mark.parametrize("select", ["turn.cancel.*", "evt.[a-l]*", "env.version*"])
+def test_legal_choices_are_no_violations(command: tuple[str, ...], select: str, tmp_path: Path) -> None:
+    done = conform(tmp_path, command, "--select", select)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    assert done.stdout.endswith("conformant\n")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("command", [OURS, OTHER], ids=["ours", "other"])
+def test_both_backends_are_conformant(command: tuple[str, ...], tmp_path: Path) -> None:
+    fixtures = ("--fixture", "store", "--fixture", "settings") if command is OURS else ()
+    done = conform(tmp_path, command, *fixtures)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr

@@ -24,6 +24,8 @@ from .errors import BadRecord
 
 RECORD_BYTES: Final = 8 * MIB  # REC-07, LF included
 _READ_DEPTH: Final = 127  # REC-06, the record itself counts
+SHALLOW_BYTES: Final = 2 * (_READ_DEPTH - 1)
+"""A payload of fewer bytes cannot be too deep: each container takes two."""
 _WRITE_DEPTH: Final = 100  # REC-07, the payload counts one
 _TOO_DEEP: Final = "<redacted: max depth>"
 

@@ -86,10 +86,11 @@ class Sketch:
         if minute != self._minute and not self._exists(minute):
             return False
         try:
-            payload = records.decode((line if len(line) < _SMALL else memoryview(line))[at + len(place) : -1])
+            text = (line if len(line) < _SMALL else memoryview(line))[at + len(place) : -1]
+            payload = records.decode(text)
         except (msgspec.DecodeError, RecursionError):
             return False
-        if records.too_deep(line, payload, 1):
+        if len(text) >= records.SHALLOW_BYTES and records.too_deep(line, payload, 1):
             return False
         self._verified = True
         if moment > self._newest_text:

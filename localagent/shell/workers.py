@@ -1,7 +1,8 @@
 """Worker threads: one startup, then one session worker or one turn at a time, as the core asks.
 
-Plain daemon threads: the process ends by ``os._exit``, so a thread that hangs cannot hold it up. Each job has a token
-to stop it and says its last word into the inbox, whatever happens inside it; a thread that cannot even be started
+Plain daemon threads: the process ends by ``os._exit``, so a thread that hangs cannot hold it up. One that is done
+waits for the next job, because starting a thread costs as much as a small request. Each job has a token to stop it
+and says its last word into the inbox, whatever happens inside it; a job that finds no thread and cannot start one
 counts as one that left without a word.
 """
 
@@ -60,6 +61,52 @@ class Backend(Protocol):
         ...
 
 
+class _Hands:
+    """Threads that do one thing after the other; as many as there were things to do at once."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._idle = 0
+        self._busy = 0
+
+    def do(self, body: Callable[[], None]) -> None:
+        """Have ``body`` done by a thread that waits, or by a new one. Raises RuntimeError where none can be had."""
+        with self._changed:
+            self._busy += 1
+            if self._idle > len(self._waiting):
+                self._waiting.append(body)
+                self._changed.notify_all()
+                return
+        try:
+            threading.Thread(target=self._work, args=(body,), name="worker", daemon=True).start()
+        except RuntimeError:
+            self._done()
+            raise
+
+    def wait(self) -> None:
+        """Wait until nothing is being done."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
+
+    def _work(self, body: Callable[[], None]) -> None:
+        while True:
+            try:
+                body()
+            finally:
+                self._done()
+            with self._changed:
+                self._idle += 1
+                self._changed.wait_for(lambda: bool(self._waiting))
+                self._idle -= 1
+                body = self._waiting.popleft()
+
+    def _done(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
+
+
 class Workers:
     """Starts jobs, stops them, and collects what they say."""
 
@@ -68,7 +115,7 @@ class Workers:
         self._lock = threading.Lock()
         self._inbox: deque[worker.WorkerMessage] = deque()
         self._tokens: dict[int, Token | Turn] = {}
-        self._threads: list[threading.Thread] = []
+        self._hands = _Hands()
         self._turn: Turn | None = None
         self._cleaned = threading.Event()
 
@@ -126,14 +173,10 @@ class Workers:
         self._backend.release(command)
 
     def _spawn(self, job: int, body: Callable[[], None]) -> None:
-        thread = threading.Thread(target=body, name=f"job-{job}", daemon=True)
         try:
-            thread.start()
+            self._hands.do(body)
         except RuntimeError:
             self._say(worker.WorkerGone(job))
-            return
-        self._threads = [each for each in self._threads if each.is_alive()]
-        self._threads.append(thread)
 
     def _run(self, command: StartWorker, token: Token) -> None:
         work = self._backend.startup if command.kind is WorkerKind.STARTUP else self._backend.session
@@ -158,8 +201,7 @@ class Workers:
         self._wake.ring()
 
     def _clean_up(self) -> None:
-        for thread in self._threads:
-            thread.join()
+        self._hands.wait()
         self._backend.close()
         self._cleaned.set()
         self._wake.ring()

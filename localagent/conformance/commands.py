@@ -151,13 +151,22 @@ def _target(options: Namespace) -> Target:
     except (OSError, stimuli.PromptsError) as fault:
         raise UnusableError(str(fault)) from None
     return Target(
-        argv=tuple(options.command),
+        argv=tuple(options.command if options.cwd else map(_located, options.command)),
         cwd=options.cwd,
         home=options.home,
         environ=environ,
         prompts=prompts,
         fixtures=frozenset(options.fixture or ()),
     )
+
+
+def _located(argument: str) -> str:
+    """The argument as it is to be given to a child, which starts in a directory of its own: ``server.py`` of the
+    user's directory by its absolute path. A bare word without a suffix is taken for what it says.
+    """
+    path = Path(argument)
+    named = not argument.startswith("-") and (len(path.parts) > 1 or path.suffix)
+    return str(path.absolute()) if named and path.is_file() else argument
 
 
 def _header(options: Namespace, target: Target, universe: Sequence[str]) -> dict[str, Any]:

@@ -149,6 +149,20 @@ def test_what_the_options_make_of_the_target(bench: Bench, tmp_path: Path) -> No
     assert target.prompts == stimuli.SCRIPTED
 
 
+def test_files_of_the_command_are_found_from_the_child_s_directory(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("server.py", "serve"):
+        (tmp_path / name).touch()
+    command = ["python", "server.py", "./server.py", "serve", "--stdio", "--x=./server.py", "none.py"]
+    main(["conform", "--select", "frame.one", "--", *command])
+    there = str(tmp_path / "server.py")
+    assert bench.targets[0].argv == ("python", there, there, "serve", "--stdio", "--x=./server.py", "none.py")
+    main(["conform", "--select", "frame.one", "--cwd", str(tmp_path), "--", *command])
+    assert bench.targets[-1].argv == tuple(command)
+
+
 def test_everything_behind_the_first_dashes_is_the_command(bench: Bench) -> None:
     seen = bench.targets
     main(["conform", "--select", "frame.one", "--", "env", "--", "list", "--help"])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,12 @@ def test_every_picture_has_its_two_files(made: dict[str, str]) -> None:
     for name in PICTURES:
         assert made[f"diagrams/{name}.dot"].startswith(f'digraph "{name}"')
         assert "</svg>" in made[f"diagrams/{name}.svg"]
+
+
+def test_an_installed_package_has_every_picture() -> None:
+    project = tomllib.loads((render.ROOT / "pyproject.toml").read_text())
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {f"diagrams/{name}.svg": f"localagent/diagrams/{name}.svg" for name in PICTURES}
 
 
 def test_writing_checking_and_clearing_away(tmp_path: Path) -> None:

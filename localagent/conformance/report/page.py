@@ -139,7 +139,9 @@ class _Page:
         facts: list[tuple[str, object]] = []
         if header.get("argv"):
             facts.append(("target", join(header["argv"])))
-        facts += [(key, header[key]) for key in ("started", "platform", "profile", "select") if header.get(key)]
+        facts += [(key, header[key]) for key in ("started", "platform", "profile") if header.get(key)]
+        if header.get("select"):
+            facts.append(("select", " ".join(header["select"])))
         if header.get("calibration"):
             measured = header["calibration"].items()
             facts.append(

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, before or without an installation
     sys.path.insert(0, str(ROOT))
 
-from diagrams import durability, pages, reference  # noqa: E402
+from diagrams import checks, durability, pages, reference  # noqa: E402
 from diagrams.markdown import NOTICE  # noqa: E402
 from localagent.machines import PICTURES  # noqa: E402
 
@@ -40,7 +40,7 @@ def made() -> dict[str, str]:
         source = draw()
         found[f"diagrams/{name}.dot"] = source
         found[f"diagrams/{name}.svg"] = svg(source)
-    for path, text in {**pages.pages(), **reference.pages(), **durability.pages()}.items():
+    for path, text in {**pages.pages(), **reference.pages(), **durability.pages(), **checks.pages()}.items():
         found[f"docs/{path}"] = text
     return found
 

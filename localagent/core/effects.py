@@ -95,6 +95,7 @@ def _started(move: Move, m: Moment) -> None:
     word = cast(worker.Started, m.word)
     startup = m.facts.startup
     startup.provider, startup.model, startup.context_id = word.provider, word.model, word.context_id
+    startup.refreshable = word.refreshable
     m.facts.selection = word.selection
 
 

@@ -19,6 +19,7 @@ class Startup(Struct):
     provider: str | None = None
     model: str | None = None
     context_id: str | None = None
+    refreshable: frozenset[str] | None = None
 
 
 class Operation(Struct):

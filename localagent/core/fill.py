@@ -75,11 +75,12 @@ _STATUS: Final[Mapping[Any, tuple[str, str]]] = {
 def status(facts: Facts, engine: Engine) -> results.Status:
     """The status object of this moment, from memory (STATUS-03 to STATUS-19)."""
     startup, running = facts.startup, engine.passes(RUN_ON)
+    named = facts.selection or startup  # the effective names once there is a selection (STATUS-07, STATUS-17)
     state, readiness = _RUNNING if running else _STATUS[engine.state("connection")]
     return results.Status(
         context_id=startup.context_id,
-        model=startup.model,
-        provider=startup.provider,
+        model=named.model,
+        provider=named.provider,
         readiness=cast(Any, readiness or startup.failure),
         run_id=facts.run.run_id if running else None,
         selection=facts.selection,

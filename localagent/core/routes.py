@@ -21,6 +21,7 @@ from localagent.protocol.params import (
     ClientToolResultParams,
     HistoryPageParams,
     InitializeParams,
+    ModelRefreshParams,
     OperationCancelParams,
     PageParams,
     Params,
@@ -65,7 +66,13 @@ def _params(asked: Asked, facts: Facts) -> bool:
         )
     except InvalidParams:
         return False
-    return True
+    return not isinstance(asked.params, ModelRefreshParams) or _is_refreshable(asked.params.provider, facts)
+
+
+def _is_refreshable(provider: str, facts: Facts) -> bool:
+    """Refused with the form, so that it is no admission and invalidates nothing (EXT-REFRESH-04, EXT-OP-35)."""
+    known = facts.startup.refreshable
+    return known is None or provider in known
 
 
 def _registry(asked: Asked, facts: Facts) -> bool:

@@ -128,6 +128,8 @@ class Started(Struct, frozen=True):
     model: str | None
     context_id: str
     selection: Selection
+    refreshable: frozenset[str] | None = None
+    """The providers that ``model.refresh`` may name (EXT-REFRESH-02); None: the worker will say."""
 
 
 class StartFailed(Struct, frozen=True):

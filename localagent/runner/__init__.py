@@ -7,6 +7,7 @@
 :mod:`.scribe`    records on their way into the store; what becomes of those that fail
 :mod:`.provider`  the interface of runners
 :mod:`.scripted`  the embedded one: plays a script (:mod:`.script`, docs/script.md)
+:mod:`.unbuilt`   says that the runner of a provider is yet to be built
 :mod:`.faults`    a handle whose appends fail on request
 :mod:`.sink`      the way out of a turn, which the shell implements
 ================  ==================================================================================

@@ -9,15 +9,19 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
-
-import msgspec
+from typing import TYPE_CHECKING, Final, cast
 
 from localagent.core import worker
 from localagent.core.commands import Leases, ReleaseLeases, StartWorker
 from localagent.core.worker import Effect, Traced
 from localagent.protocol.codes import Code
-from localagent.protocol.params import HistoryPageParams, PageParams, SessionOpenParams, TurnStartParams
+from localagent.protocol.params import (
+    HistoryPageParams,
+    PageParams,
+    SelectionSetParams,
+    SessionOpenParams,
+    TurnStartParams,
+)
 from localagent.protocol.results import Attached, Selection
 from localagent.runner import MODEL, PROVIDER
 
@@ -26,6 +30,8 @@ from .turn import Turn
 from .workers import Token
 
 if TYPE_CHECKING:
+    from localagent.runner.faults import FaultyHandle
+    from localagent.runner.provider import Runner
     from localagent.runner.script import Script
     from localagent.sessions.discovery import Discovery
     from localagent.sessions.handle import Handle
@@ -33,6 +39,9 @@ if TYPE_CHECKING:
     from localagent.sessions.listing import Listing
     from localagent.sessions.paths import Root
     from localagent.sessions.store import Store
+    from localagent.settings.snapshot import Choice, Snapshot
+
+    from .models import Models
 
 SERVED: Final = frozenset(
     {
@@ -43,7 +52,11 @@ SERVED: Final = frozenset(
         "session.open",
         "session.list",
         "session.discover",
+        "model.catalog",
+        "model.catalog.status",
+        "model.refresh",
         "operation.cancel",
+        "selection.set",
         "history.page",
         "turn.start",
         "turn.cancel",
@@ -51,17 +64,6 @@ SERVED: Final = frozenset(
     }
 )
 """The capabilities that exist so far."""
-
-
-class _Settings(msgspec.Struct):
-    """The member ``localagent`` of ``settings.json``: which runner plays, and for ``scripted`` its script file."""
-
-    runner: str = PROVIDER
-    script: str | None = None
-
-
-class _SettingsFile(msgspec.Struct):
-    localagent: _Settings = msgspec.field(default_factory=_Settings)
 
 
 class LocalBackend:
@@ -74,6 +76,11 @@ class LocalBackend:
         """Held while modules are imported here: two threads that import a package and a part of it, each in its own
         order, can trip over each other's locks, and one of them gets half a module."""
         self._place: tuple[Root, str] | None = None
+        self._snapshot: Snapshot | None = None
+        """What startup admitted; None until it has succeeded."""
+        self._models: Models | None = None
+        self._startup_revision = fresh_id()
+        """The revision of the startup selection (SEL-03)."""
         self._store: Store | None = None
         self._script: Script | None = None
         self._keeper: Keeper | None = None
@@ -86,39 +93,57 @@ class LocalBackend:
     # startup
 
     def startup(self, command: StartWorker, token: Token) -> worker.LastWord:
-        """Prepare the store and the embedded provider (START-11 to START-24); local, no request is made."""
+        """Prepare the store and admit everything that settings and their like say (START-11 to START-39); all of it
+        local, no request is made. Nothing is kept of a startup that fails but what it may tell (BASE-OP-85)."""
         from localagent.sessions import paths
         from localagent.sessions.errors import Cancelled, StoreError
+        from localagent.settings import load
+        from localagent.settings.admit import admit
+        from localagent.settings.faults import Inadmissible
+        from localagent.settings.providers import Embedded
 
+        context_id, choice = None, None
         try:
             root = paths.prepare(paths.locate(os.environ), cancelled=token.cancelled)
             cwd = paths.canonical(os.getcwd())
-            self._script = _chosen_script(Path(root.path, paths.SETTINGS))
-            self._place = root, cwd
             context_id = paths.context_id(root, cwd)
+            settings = load.settings(root, cwd, os.environ)
+            script = _chosen_script(settings.localagent.script)
+            embedded = Embedded(PROVIDER, MODEL)
+            snapshot = admit(root, cwd, os.environ, embedded, settings=settings, cancelled=token.cancelled)
+            choice = snapshot.choice
+            if snapshot.mcp_servers:  # nobody here can connect them, and they are never left out in silence (START-36)
+                raise StoreError(Code.MCP_UNAVAILABLE, "MCP servers cannot be connected yet")
         except StoreError as fault:
-            return worker.StartFailed(fault.code)
+            if isinstance(fault, Inadmissible):
+                choice = fault.choice
+            return worker.StartFailed(fault.code, *_shown(choice), context_id)
         except Cancelled:
             return worker.StartFailed(Code.STARTUP_CANCELLED)
         except OSError:
             return worker.StartFailed(Code.STARTUP_FAILED)
-        return worker.Started(PROVIDER, MODEL, context_id, self._selection(PROVIDER, MODEL))
+        self._place, self._snapshot, self._script = (root, cwd), snapshot, script
+        refreshable = frozenset(name for name, each in snapshot.providers.items() if each.kind != "scripted")
+        return worker.Started(*_shown(choice), context_id, self._startup_selection(snapshot), refreshable)
 
     def warm_up(self) -> None:
         """Load what sessions and turns need, once the client has been told that the child is ready."""
         self._opened_store()
+        self._opened_models()
         self._played_script()
 
-    def _selection(self, provider: str, model: str) -> Selection:
-        """The embedded provider knows no efforts (SEL-13, SEL-16)."""
+    def _startup_selection(self, snapshot: "Snapshot") -> Selection:
+        """The selection that the settings chose. Of the embedded provider all is known: it has no efforts (SEL-14)."""
+        if snapshot.provider.kind != "scripted":
+            return self._opened_models().selector.current.shown()
         return Selection(
             effective_effort=None,
             effort_support="unsupported",
-            model=model,
+            model=_shown(snapshot.choice)[1],
             permitted_efforts=("default",),
-            provider=provider,
-            requested_effort="default",
-            revision=self._fresh_id(),
+            provider=PROVIDER,
+            requested_effort=snapshot.choice.effort,
+            revision=self._startup_revision,
         )
 
     # session requests
@@ -136,11 +161,12 @@ class LocalBackend:
             return worker.OperationCancelled()
 
     def _create(self, command: StartWorker, token: Token) -> worker.LastWord:
-        return self._attach(self._opened_store().create(token.cancelled))
+        return self._attach(self._opened_store().create(token.cancelled), token)
 
     def _open(self, command: StartWorker, token: Token) -> worker.LastWord:
         session_id = cast(SessionOpenParams, command.params).session_id
-        return self._attach(self._opened_store().open(session_id, token.cancelled))
+        self._settled()  # it may be the one that was replaced a moment ago
+        return self._attach(self._opened_store().open(session_id, token.cancelled), token)
 
     def _page(self, command: StartWorker, token: Token) -> worker.LastWord:
         params = cast(HistoryPageParams, command.params)
@@ -181,6 +207,23 @@ class LocalBackend:
             return worker.OperationCancelled(lost)
         return worker.Read(page, Traced("discover", _effect(fresh, page.next_cursor), page.revision))
 
+    def _catalog(self, command: StartWorker, token: Token) -> worker.LastWord:
+        models = self._opened_models()
+        with self._loading:
+            from . import catalogs
+        return catalogs.page(models, command, token.cancelled)
+
+    def _refresh(self, command: StartWorker, token: Token) -> worker.LastWord:
+        models = self._opened_models()
+        with self._loading:
+            from . import catalogs
+        assert self._snapshot is not None, "models are served after startup only"
+        return catalogs.refresh(models, self._snapshot, command, token.cancelled)
+
+    def _select(self, command: StartWorker, token: Token) -> worker.LastWord:
+        params = cast(SelectionSetParams, command.params)
+        return self._opened_models().select(params, self._current(), self._opened_store(), token.cancelled)
+
     def _settled(self) -> "Attachment":
         """What is attached, once the leases of what was attached before are gone: they would look like another's."""
         from localagent.sessions.inventory import Attachment
@@ -197,33 +240,43 @@ class LocalBackend:
         "session.list": _list,
         "session.discover": _discover,
         "history.page": _page,
+        "model.catalog": _catalog,
+        "model.catalog.status": _catalog,
+        "model.refresh": _refresh,
+        "selection.set": _select,
     }
 
-    def _attach(self, handle: "Handle") -> worker.SessionAttached:
+    def _attach(self, handle: "Handle", token: Token) -> worker.SessionAttached:
+        """Attach, with the selection that the session saved (SESS-36), or let the handle go: nothing has changed."""
+        try:
+            selection, notices = self._opened_models().attach(handle, token.cancelled)
+        except BaseException:
+            handle.release()
+            raise
         with self._lock:
             self._previous, self._attached = self._attached, handle
             self._attaches += 1
         if self._keeper is not None:
             self._keeper.watch()
         revision = handle.revision or ""
-        notices = cast(Any, handle.notices)
         result = Attached(durable=handle.durable, notices=notices, revision=revision, session_id=handle.session_id)
-        selection = self._selection(PROVIDER, MODEL)
         return worker.SessionAttached(result, handle.session_id, handle.durable, revision, selection)
 
     # turns
 
     def turn(self, command: StartWorker, sink: Turn) -> worker.TurnEnded | None:
-        """Run a turn on the attached session."""
+        """Run a turn on the attached session, unless the efforts of its model have changed by now (SEL-26)."""
         with self._loading:
             from localagent.runner.faults import FaultyHandle
-            from localagent.runner.scripted import Scripted
             from localagent.runner.turn import run_turn
 
             from .appender import Appender
 
+        stale = self._opened_models().stale(self._current(), sink.cancelled)
+        if stale is not None:
+            return stale
         handle = FaultyHandle(self._current())
-        runner = Scripted(self._played_script(), self._clock, handle.fail_append)
+        runner = self._runner(handle)
         later = Appender(handle)
         try:
             prompt = cast(TurnStartParams, command.params).prompt
@@ -233,6 +286,17 @@ class LocalBackend:
         if ended.word == "failed" and not ended.input_stored:
             sink.input_failed(ended.revision)
         return worker.TurnEnded(ended.word, ended.code, ended.revision)
+
+    def _runner(self, handle: "FaultyHandle") -> "Runner":
+        """The runner of the selected provider. Only the embedded one has one that is built."""
+        with self._loading:
+            from localagent.runner.scripted import Scripted
+            from localagent.runner.unbuilt import Unbuilt
+
+        models = self._opened_models()
+        if not models.is_embedded:
+            return Unbuilt(models.provider)
+        return Scripted(self._played_script(), self._clock, handle.fail_append)
 
     # leases and the end
 
@@ -267,6 +331,15 @@ class LocalBackend:
                 self._store = Store(*self._opened_place())
                 self._keeper = Keeper(self._store.renew)
             return self._store
+
+    def _opened_models(self) -> "Models":
+        with self._loading:
+            from .models import Models
+
+            if self._models is None:
+                assert self._snapshot is not None, "what startup admitted is there once it has succeeded"
+                self._models = Models(self._snapshot, self._fresh_id, self._startup_revision)
+            return self._models
 
     def _opened_listing(self) -> "Listing":
         with self._loading:
@@ -308,23 +381,26 @@ def _effect(fresh: bool, next_cursor: str | None) -> Effect:
     return Effect.LAST_PAGE if next_cursor is None else Effect.PAGE
 
 
-def _chosen_script(settings: Path) -> "Script | None":
+def _shown(choice: "Choice | None") -> tuple[str | None, str | None]:
+    """Provider and model as a status may name them (STATUS-07 to STATUS-09)."""
+    if choice is None:
+        return None, None
+    if (choice.provider, choice.model) == (PROVIDER, MODEL):  # safe, and redaction takes a while to load
+        return PROVIDER, MODEL
+    from localagent.text.redact import shown_name
+
+    return shown_name(choice.provider), shown_name(choice.model, whitespace=False)
+
+
+def _chosen_script(path: str | None) -> "Script | None":
     """The script that the settings name, if they name one. Raises StoreError(``configuration_invalid``)."""
     from localagent.sessions.errors import StoreError
 
-    try:
-        chosen = msgspec.json.decode(settings.read_bytes(), type=_SettingsFile).localagent
-    except (msgspec.DecodeError, OSError) as fault:
-        raise StoreError(Code.CONFIGURATION_INVALID, str(fault)) from None
-    if chosen.runner != PROVIDER:
-        raise StoreError(Code.CONFIGURATION_INVALID, f"no runner is called {chosen.runner}")
-    if chosen.script is None:
+    if path is None:
         return None
-    if not os.path.isabs(chosen.script):
-        raise StoreError(Code.CONFIGURATION_INVALID, "the script's path is not absolute")
     from localagent.runner import script
 
     try:
-        return script.load(Path(chosen.script))
+        return script.load(Path(path))
     except script.ScriptError as fault:
         raise StoreError(Code.CONFIGURATION_INVALID, str(fault)) from None

@@ -18,7 +18,7 @@ from statemachines.step import Move
 from tests.kit.core_driver import BASE, SELECTION, SERVED, STARTED, TOOL, Driver, attached
 
 from . import test_stories_asks, test_stories_ends, test_stories_runs, test_stories_sessions
-from .asking import ALL, PLACES, at, good
+from .asking import ALL, PLACES, at, catalog, good, selected
 from .stories import play
 
 STORIES: Mapping[str, str] = {
@@ -133,6 +133,18 @@ def test_selection_follows_what_last_succeeded() -> None:
     d.gone()
     told.append(status(d)["selection"]["revision"])
     assert told == ["sel1", "sel1", "sel-h1", "sel-h1", "sel7", "sel7", "sel7", "sel8"]
+
+
+def test_provider_and_model_are_those_of_the_selection() -> None:
+    """STATUS-07, STATUS-17: the effective names, null where they may not be shown."""
+    d = Driver().ready().attach()
+    d.ask("model.catalog")
+    d.done(catalog())
+    d.ask("selection.set", good("selection.set", d))
+    assert (status(d)["provider"], status(d)["model"]) == ("p1", "m1")
+    other = msgspec.structs.replace(SELECTION, provider="p2", model=None)
+    d.done(worker.Selected(selected().result, other, "h5"))
+    assert (status(d)["provider"], status(d)["model"]) == ("p2", None)
 
 
 # the initialization result

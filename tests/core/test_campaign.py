@@ -321,5 +321,5 @@ def _validate(frame: dict[str, Any], d: Driver) -> None:
 
 TestCampaign = Campaign.TestCase
 TestCampaign.settings = settings(
-    max_examples=profiles.examples(500, 5_000), stateful_step_count=profiles.examples(40, 80)
+    max_examples=profiles.examples(300, 5_000), stateful_step_count=profiles.examples(40, 80)
 )

@@ -35,6 +35,10 @@ test:
 deep:
     LOCALAGENT_HYPOTHESIS=deep pytest -n 2 -m "deep or not deep" --timeout=3600
 
+# see that the suite finds every fault of the zoo (under 6 minutes on 2 cores); --full: the whole matrix (hours)
+selftest *ARGS:
+    localagent conform selftest {{ARGS}}
+
 # performance, as ratios in one run
 bench:
     python -m tests.bench
@@ -56,4 +60,4 @@ docs: diagrams
     sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 # everything CI runs
-check: lint types test
+check: lint types test selftest

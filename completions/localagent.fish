@@ -50,7 +50,7 @@ function _shtab_localagent_using
   test "$_shtab_localagent_cmdpath" = "$argv"
 end
 
-set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' conform 'conform list' 'conform explain' 'conform smoke' judge replay
+set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' settings 'settings schema' 'settings check' 'settings init' models 'models refresh' conform 'conform list' 'conform explain' 'conform smoke' 'conform selftest' judge replay
 set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --profile --prompts --report --save --select
 
 complete -c localagent -e
@@ -90,6 +90,22 @@ complete -c localagent -n '_shtab_localagent_using sessions repair' -l json -d '
 complete -c localagent -n '_shtab_localagent_using sessions; and test $_shtab_localagent_npos -eq 0' -a show -d 'print a session'
 complete -c localagent -n '_shtab_localagent_using sessions show' -s h -l help -d 'show this help message and exit'
 complete -c localagent -n '_shtab_localagent_using sessions show' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a settings -d 'print the schema of the settings, check them, write the first'
+complete -c localagent -n '_shtab_localagent_using settings' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using settings; and test $_shtab_localagent_npos -eq 0' -a schema -d 'print the JSON Schema of settings.json'
+complete -c localagent -n '_shtab_localagent_using settings schema' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using settings; and test $_shtab_localagent_npos -eq 0' -a check -d 'say what a startup in this directory would refuse: file, key, what was expected'
+complete -c localagent -n '_shtab_localagent_using settings check' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using settings check' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using settings; and test $_shtab_localagent_npos -eq 0' -a init -d 'write a first settings.json; one that exists is left alone'
+complete -c localagent -n '_shtab_localagent_using settings init' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a models -d 'list the models a client may choose here; refresh those of a provider'
+complete -c localagent -n '_shtab_localagent_using models' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using models' -l all -d 'cached models that are not enabled, too'
+complete -c localagent -n '_shtab_localagent_using models' -l json -d 'one JSON document instead of text'
+complete -c localagent -n '_shtab_localagent_using models; and test $_shtab_localagent_npos -eq 0' -a refresh -d 'ask a provider for its models, and keep the answer'
+complete -c localagent -n '_shtab_localagent_using models refresh' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using models refresh' -l json -d 'one JSON document instead of text'
 complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a conform -d 'Judge a backend of magi-code.local-agent, version 1, clause by clause.'
 complete -c localagent -n '_shtab_localagent_using conform' -s h -l help -d 'show this help message and exit'
 complete -c localagent -n '_shtab_localagent_using conform' -l select -x -d 'cases by glob on their id, by clause, tag or family; may be given again'
@@ -118,6 +134,11 @@ complete -c localagent -n '_shtab_localagent_using conform smoke' -l fixture -x 
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l strict -d 'what should hold counts like what must hold'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l report -x -d 'write report.ndjson, transcripts, junit.xml, report.md and index.html there'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l jobs -x -d 'children at a time (2)'
+complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a selftest -d 'see that the suite finds each fault of a zoo of broken backends'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -s h -l help -d 'show this help message and exit'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l select -x -d 'mutants by glob on their name or module; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case, and which checks see none (hours)'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l jobs -x -d 'children at a time (4: many of them only wait)'
 complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a judge -d 'judge a recorded conversation, ours or anybody'"'"'s'
 complete -c localagent -n '_shtab_localagent_using judge' -s h -l help -d 'show this help message and exit'
 complete -c localagent -n '_shtab_localagent_using judge' -l json -d 'one JSON document instead of text'

@@ -15,10 +15,12 @@ _shtab_localagent_commands() {
     explore:'explore the joint machines and judge every transition'
     judge:'judge a recorded conversation, ours or anybody'"'"'s'
     machines:'show the state machines as text, JSON, DOT or Mermaid'
+    models:'list the models a client may choose here; refresh those of a provider'
     observe:'explain every frame of a recorded conversation by the rows of the machines'
     replay:'hold the client'"'"'s part of a recorded conversation again, with another backend'
     serve:'serve the protocol on stdin and stdout (what a client starts)'
     sessions:'list, check, repair and show stored sessions, without a backend'
+    settings:'print the schema of the settings, check them, write the first'
   )
   _describe 'localagent commands' _commands
 }
@@ -27,9 +29,17 @@ _shtab_localagent_conform_commands() {
   local _commands=(
     explain:'say what a clause, a check or a case is about'
     list:'list the cases'
+    selftest:'see that the suite finds each fault of a zoo of broken backends'
     smoke:'run a dozen cases, to see whether the backend can be judged at all'
   )
   _describe 'localagent conform commands' _commands
+}
+
+_shtab_localagent_models_commands() {
+  local _commands=(
+    refresh:'ask a provider for its models, and keep the answer'
+  )
+  _describe 'localagent models commands' _commands
 }
 
 _shtab_localagent_sessions_commands() {
@@ -40,6 +50,15 @@ _shtab_localagent_sessions_commands() {
     show:'print a session'
   )
   _describe 'localagent sessions commands' _commands
+}
+
+_shtab_localagent_settings_commands() {
+  local _commands=(
+    check:'say what a startup in this directory would refuse: file, key, what was expected'
+    init:'write a first settings.json; one that exists is left alone'
+    schema:'print the JSON Schema of settings.json'
+  )
+  _describe 'localagent settings commands' _commands
 }
 
 _shtab_localagent_options=(
@@ -83,6 +102,16 @@ _shtab_localagent_conform_list_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_conform_list_defaults_added=0
+
+_shtab_localagent_conform_selftest_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--select[mutants by glob on their name or module\; may be given again]:PATTERN:"
+  "--full[every mutant through every case, and which checks see none (hours)]"
+  "--jobs[children at a time (4\: many of them only wait)]:N:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_conform_selftest_defaults_added=0
 
 _shtab_localagent_conform_smoke_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -133,6 +162,24 @@ _shtab_localagent_machines_options=(
 
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_machines_defaults_added=0
+
+_shtab_localagent_models_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--all[cached models that are not enabled, too]"
+  "--json[one JSON document instead of text]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_models_defaults_added=0
+
+_shtab_localagent_models_refresh_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[one JSON document instead of text]"
+  ":a provider that is configured or built in:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_models_refresh_defaults_added=0
 
 _shtab_localagent_observe_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -210,6 +257,35 @@ _shtab_localagent_sessions_show_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_localagent_sessions_show_defaults_added=0
 
+_shtab_localagent_settings_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_settings_defaults_added=0
+
+_shtab_localagent_settings_check_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--json[one JSON document instead of text]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_settings_check_defaults_added=0
+
+_shtab_localagent_settings_init_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_settings_init_defaults_added=0
+
+_shtab_localagent_settings_schema_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_localagent_settings_schema_defaults_added=0
+
 
 _shtab_localagent() {
   local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->localagent'
@@ -234,10 +310,12 @@ _shtab_localagent() {
         explore) _arguments -C -s $_shtab_localagent_explore_options ;;
         judge) _arguments -C -s $_shtab_localagent_judge_options ;;
         machines) _arguments -C -s $_shtab_localagent_machines_options ;;
+        models) _shtab_localagent_models ;;
         observe) _arguments -C -s $_shtab_localagent_observe_options ;;
         replay) _arguments -C -s $_shtab_localagent_replay_options ;;
         serve) _arguments -C -s $_shtab_localagent_serve_options ;;
         sessions) _shtab_localagent_sessions ;;
+        settings) _shtab_localagent_settings ;;
       esac
   esac
 }
@@ -262,7 +340,31 @@ _shtab_localagent_conform() {
       case $line[1] in
         explain) _arguments -C -s $_shtab_localagent_conform_explain_options ;;
         list) _arguments -C -s $_shtab_localagent_conform_list_options ;;
+        selftest) _arguments -C -s $_shtab_localagent_conform_selftest_options ;;
         smoke) _arguments -C -s $_shtab_localagent_conform_smoke_options ;;
+      esac
+  esac
+}
+
+_shtab_localagent_models() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->models'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_localagent_models_defaults_added )); then
+    if (( ${_shtab_localagent_models_options[(I)${(q)one_or_more}*]} +          ${_shtab_localagent_models_options[(I)${(q)remainder}*]} +          ${_shtab_localagent_models_options[(I)${(q)default}]} == 0 )); then
+      _shtab_localagent_models_options+=(': :_shtab_localagent_models_commands' '*::: :->models')
+    fi
+    _shtab_localagent_models_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_localagent_models_options
+
+  case $state in
+    models)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_localagent_models-$line[1]:"
+      case $line[1] in
+        refresh) _arguments -C -s $_shtab_localagent_models_refresh_options ;;
       esac
   esac
 }
@@ -289,6 +391,31 @@ _shtab_localagent_sessions() {
         list) _arguments -C -s $_shtab_localagent_sessions_list_options ;;
         repair) _arguments -C -s $_shtab_localagent_sessions_repair_options ;;
         show) _arguments -C -s $_shtab_localagent_sessions_show_options ;;
+      esac
+  esac
+}
+
+_shtab_localagent_settings() {
+  local context state line curcontext="$curcontext" one_or_more='(*)' remainder='(-)*:' default='*::: :->settings'
+
+  # Add default positional/remainder specs only if none exist, and only once per session
+  if (( ! _shtab_localagent_settings_defaults_added )); then
+    if (( ${_shtab_localagent_settings_options[(I)${(q)one_or_more}*]} +          ${_shtab_localagent_settings_options[(I)${(q)remainder}*]} +          ${_shtab_localagent_settings_options[(I)${(q)default}]} == 0 )); then
+      _shtab_localagent_settings_options+=(': :_shtab_localagent_settings_commands' '*::: :->settings')
+    fi
+    _shtab_localagent_settings_defaults_added=1
+  fi
+  _arguments -C -s $_shtab_localagent_settings_options
+
+  case $state in
+    settings)
+      words=($line[1] "${words[@]}")
+      (( CURRENT += 1 ))
+      curcontext="${curcontext%:*:*}:_shtab_localagent_settings-$line[1]:"
+      case $line[1] in
+        check) _arguments -C -s $_shtab_localagent_settings_check_options ;;
+        init) _arguments -C -s $_shtab_localagent_settings_init_options ;;
+        schema) _arguments -C -s $_shtab_localagent_settings_schema_options ;;
       esac
   esac
 }

@@ -51,6 +51,7 @@ def parser() -> "argparse.ArgumentParser":
     """The parser of the command line; the shell completions are made from it."""
     import argparse
 
+    from localagent import models_cli, settings_cli
     from localagent.conformance import cli as conformance
 
     top = argparse.ArgumentParser(
@@ -83,7 +84,9 @@ def parser() -> "argparse.ArgumentParser":
     explore.add_argument("slice", nargs="*", help="slices to explore; all but the deep one without it")
     explore.set_defaults(run=_explore)
     _add_sessions(commands)
-    conformance.add(commands)
+    settings_cli.add(commands, _settings)
+    models_cli.add(commands, _models)
+    conformance.add(commands, _selftest)
     return top
 
 
@@ -143,6 +146,15 @@ def _observe(options: "argparse.Namespace") -> int:
         _fail(f"{options.file}: {fault.strerror}")
 
 
+def _selftest(options: "argparse.Namespace") -> int:
+    from localagent.conformance import cli as conformance
+    from localagent.selftest import command
+
+    if options.command is not None:
+        conformance.fail("selftest takes no command")
+    return command.selftest(options, sys.stdout, sys.stderr)
+
+
 def _machines(options: "argparse.Namespace") -> int:
     from localagent import machines
 
@@ -168,6 +180,28 @@ def _sessions(options: "argparse.Namespace") -> int:
     try:
         return sessions_cli.run(options, sys.stdout or io.StringIO(), sys.stderr or io.StringIO())
     except sessions_cli.Unusable as fault:
+        _fail(str(fault))
+
+
+def _settings(options: "argparse.Namespace") -> int:
+    import io
+
+    from localagent import settings_cli
+
+    try:
+        return settings_cli.run(options, sys.stdout or io.StringIO())
+    except settings_cli.Unusable as fault:
+        _fail(str(fault))
+
+
+def _models(options: "argparse.Namespace") -> int:
+    import io
+
+    from localagent import models_cli
+
+    try:
+        return models_cli.run(options, sys.stdout or io.StringIO(), sys.stderr or io.StringIO())
+    except models_cli.Unusable as fault:
         _fail(str(fault))
 
 

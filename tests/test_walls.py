@@ -42,6 +42,19 @@ BANS = {
     ),
     "localagent/sessions": (("localagent.core", "localagent.shell"), "the store is called with plain arguments"),
     "localagent/catalog": (("localagent.core", "localagent.shell"), "the catalog is called with plain arguments"),
+    "localagent/settings": (
+        (
+            "localagent.core",
+            "localagent.shell",
+            "localagent.catalog",
+            "localagent.runner",
+            "localagent.sessions.handle",
+            "localagent.sessions.listing",
+            "localagent.sessions.discovery",
+            "localagent.sessions.store",
+        ),
+        "what startup admits is data; of the store it uses only the ways to read and replace files",
+    ),
     "localagent/runner": (("localagent.core", "localagent.shell"), "a runner is called with a sink"),
     "localagent/text": (
         ("statemachines", "localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner"),
@@ -52,7 +65,7 @@ BANS = {
         "the export shows the model, not a program that runs it",
     ),
     "localagent/conformance": (
-        ("localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner"),
+        ("localagent.core", "localagent.shell", "localagent.sessions", "localagent.runner", "localagent.selftest"),
         "a judge must be able to fail our own backend",
     ),
 }

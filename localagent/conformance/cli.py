@@ -5,7 +5,7 @@ Nothing heavy is imported here: the parser is built for every command.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 COMMANDS: Final = frozenset({"conform", "judge", "replay"})
@@ -34,9 +34,9 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return given[:place], given[place + 1 :]
 
 
-def add(commands: "Subparsers[argparse.ArgumentParser]") -> None:
-    """Add the three commands to the parser."""
-    _add_conform(commands)
+def add(commands: "Subparsers[argparse.ArgumentParser]", selftest: Callable[[argparse.Namespace], int]) -> None:
+    """Add the three commands to the parser. ``selftest`` puts the suite to the test, for which this room is too low."""
+    _add_conform(commands, selftest)
     judge = commands.add_parser("judge", help="judge a recorded conversation, ours or anybody's")
     judge.add_argument("file", metavar="FILE", help="NDJSON: a transcript, or lines {dir, line} or {direction, frame}")
     judge.add_argument("--json", action="store_true", help="one JSON document instead of text")
@@ -52,10 +52,12 @@ def add(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     replay.set_defaults(run=run, action="replay")
 
 
-def _add_conform(commands: "Subparsers[argparse.ArgumentParser]") -> None:
+def _add_conform(
+    commands: "Subparsers[argparse.ArgumentParser]", selftest: Callable[[argparse.Namespace], int]
+) -> None:
     conform = commands.add_parser(
         "conform",
-        usage="localagent conform [options] -- CMD ARG...\n       localagent conform list|explain|smoke ...",
+        usage="localagent conform [options] -- CMD ARG...\n       localagent conform list|explain|smoke|selftest ...",
         help="judge a backend, clause by clause",
         description="Judge a backend of magi-code.local-agent, version 1, clause by clause.",
         epilog=_EXAMPLES,
@@ -78,6 +80,20 @@ def _add_conform(commands: "Subparsers[argparse.ArgumentParser]") -> None:
     )
     _running(smoke, default=argparse.SUPPRESS)
     smoke.set_defaults(action="smoke")
+    _add_selftest(actions, selftest)
+
+
+def _add_selftest(
+    actions: "Subparsers[argparse.ArgumentParser]", selftest: Callable[[argparse.Namespace], int]
+) -> None:
+    parser = actions.add_parser("selftest", help="see that the suite finds each fault of a zoo of broken backends")
+    mutants = "mutants by glob on their name or module; may be given again"
+    parser.add_argument("--select", metavar="PATTERN", action="append", default=argparse.SUPPRESS, help=mutants)
+    whole = "every mutant through every case, and which checks see none (hours)"
+    parser.add_argument("--full", action="store_true", help=whole)
+    jobs = "children at a time (4: many of them only wait)"
+    parser.add_argument("--jobs", metavar="N", type=int, default=4, help=jobs)
+    parser.set_defaults(action="selftest", run=selftest)
 
 
 def _selection(parser: argparse.ArgumentParser, default: object = None) -> None:

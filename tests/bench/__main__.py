@@ -6,7 +6,7 @@ Modules are compiled first, as an installation does; an environment may forbid P
 import compileall
 from pathlib import Path
 
-from . import core, process, sessions
+from . import catalog, core, process, sessions
 
 for package in ("statemachines", "localagent", "tests"):
     compileall.compile_dir(Path(__file__).parents[2] / package, quiet=1)
@@ -14,3 +14,4 @@ for package in ("statemachines", "localagent", "tests"):
 core.report()
 process.report()
 sessions.report()
+catalog.report()

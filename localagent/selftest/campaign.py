@@ -1,0 +1,205 @@
+"""Runs mutants: their own cases each, or all cases, with a sanity probe that tells a fault from a wreck.
+
+A mutant is *killed* when the probe holds on it and every check that it names is red. Time limits are shorter than those
+for a stranger: the host and the backend are known, and a mutant that is silent is to be found out, not waited for. The
+backend without a fault goes through the same cases by the suite's own rules, and has to pass.
+"""
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from localagent.conformance import cases, judge, play, stimuli
+from localagent.conformance.model import (
+    Calibration,
+    Case,
+    CaseResult,
+    CheckResult,
+    Target,
+    Verdict,
+)
+from localagent.conformance.suite import Event, Probed, Suite, probe, settled
+
+from .mutant import Mutant, zoo
+
+RED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
+_UNRUN: Final = frozenset({Verdict.NOT_CLAIMED, Verdict.NOT_EXERCISED})
+FIXTURES: Final = frozenset({"store", "settings"})
+"""What the cases may prepare in the home: our backend reads both."""
+_PROGRAM: Final = (sys.executable, "-m", "localagent", "serve", "--stdio")
+
+
+class Brisk(Calibration):
+    """Limits for a backend that is known to answer in milliseconds."""
+
+    @property
+    def answer_ms(self) -> float:
+        """Half of what a stranger gets."""
+        return super().answer_ms / 2
+
+    @property
+    def start_ms(self) -> float:
+        """A third of what a stranger gets: many a mutant never says the first thing that is waited for."""
+        return super().start_ms / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one mutant. ``red``: case -> the checks that saw it there; ``ran``: the cases that were run."""
+
+    mutant: Mutant
+    expected: tuple[str, ...]
+    red: Mapping[str, tuple[str, ...]]
+    ran: frozenset[str]
+    sane: bool
+
+    @property
+    def unclaimed(self) -> bool:
+        """True when a case that it names needs a capability that our backend does not advertise yet."""
+        return any(case_of(each) not in self.ran for each in self.expected)
+
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """Checks that it names and that are not red."""
+        return tuple(each for each in self.expected if _check(each) not in self.red.get(case_of(each), ()))
+
+    @property
+    def killed(self) -> bool:
+        """True when it starts and ends as a backend does, and all the checks that it names see its fault."""
+        return self.sane and bool(self.expected) and not self.missed
+
+
+@cache
+def expected() -> Mapping[str, tuple[str, ...]]:
+    """Mutant -> the checks that must turn red: ``case/name``, or ``case: trace/CLAUSE`` for a check of the judge's."""
+    text = files(__package__).joinpath("expected.toml").read_text(encoding="utf-8")
+    return {name: tuple(checks) for name, checks in tomllib.loads(text).items()}
+
+
+def case_of(check: str) -> str:
+    """The case that a check of ``expected`` is seen in."""
+    return check.partition(": ")[0].partition("/")[0]
+
+
+def _check(check: str) -> str:
+    return check.rpartition(": ")[2]
+
+
+def chosen(patterns: Sequence[str] = ()) -> tuple[Mutant, ...]:
+    """The mutants that any of the patterns covers by name or place; all without one."""
+    return tuple(
+        each
+        for each in zoo().values()
+        if not patterns
+        or any(fnmatchcase(each.name, pattern) or fnmatchcase(each.place, pattern) for pattern in patterns)
+    )
+
+
+def named(mutants: Iterable[Mutant]) -> tuple[Case, ...]:
+    """The cases that these mutants name, in the order of the files. Raises KeyError for a case that is not there."""
+    wanted = {case_of(check) for mutant in mutants for check in expected().get(mutant.name, ())}
+    known = {case.id: case for case in cases.load()}
+    if gone := wanted - set(known):
+        raise KeyError(", ".join(sorted(gone)))
+    return tuple(case for name, case in known.items() if name in wanted)
+
+
+def target_of(mutant: Mutant, capabilities: frozenset[str]) -> Target:
+    """The program that a mutant is."""
+    argv = (sys.executable, "-m", __package__ or "localagent.selftest", mutant.name, "serve", "--stdio")
+    return Target(argv, capabilities=capabilities, prompts=stimuli.SCRIPTED, fixtures=FIXTURES)
+
+
+def unmutated(some: Sequence[Case], jobs: int, listen: Callable[[Event], None]) -> tuple[CaseResult, ...]:
+    """Our backend as it is, through the suite: probes, cases, what was late once more alone. The results."""
+    target = Target(_PROGRAM, prompts=stimuli.SCRIPTED, fixtures=FIXTURES)
+    suite = Suite(target, some, play=play.play, judge=judge.judge, listen=listen, jobs=jobs)
+    results, end = suite.run()
+    if end == "insane":
+        raise RuntimeError("the backend without a fault does not even start and stop")
+    return results
+
+
+class Learning:
+    """Listens to the unmutated run: what is advertised, and how fast it is."""
+
+    def __init__(self, more: Callable[[Event], None] = lambda _: None) -> None:
+        self.capabilities: frozenset[str] = frozenset()
+        self.calibration = Calibration()
+        self._more = more
+
+    def __call__(self, event: Event) -> None:
+        """Take an event of the suite."""
+        if isinstance(event, Probed):
+            measured = event.calibration
+            self.capabilities = event.capabilities
+            self.calibration = Brisk(measured.round_trip, measured.start, measured.lag)
+        self._more(event)
+
+
+def run(
+    plan: Sequence[tuple[Mutant, Sequence[Case]]], known: Learning, jobs: int, done: Callable[[Mutant], None]
+) -> tuple[Outcome, ...]:
+    """Run each mutant through its cases and the probe; what waits on purpose begins first."""
+    sanity = probe("first")
+    pairs = [(mutant, case) for mutant, some in plan for case in (sanity, *some)]
+    pairs.sort(key=lambda pair: _waits(pair[1]), reverse=True)
+    left = {mutant.name: 1 + len(some) for mutant, some in plan}
+    red: dict[str, dict[str, tuple[str, ...]]] = {mutant.name: {} for mutant, _ in plan}
+    ran: dict[str, set[str]] = {mutant.name: set() for mutant, _ in plan}
+    sane: dict[str, bool] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        for mutant, case, results in pool.map(
+            lambda pair: (pair[0], pair[1], _attempt(pair[0], pair[1], known)), pairs
+        ):
+            if case is sanity:
+                own = {each.check for each in case.checks}
+                sane[mutant.name] = all(each.verdict is Verdict.HELD for each in results if each.check in own)
+            red[mutant.name][case.id] = tuple(each.check for each in results if each.verdict in RED)
+            if any(each.verdict not in _UNRUN for each in results):
+                ran[mutant.name].add(case.id)
+            left[mutant.name] -= 1
+            if not left[mutant.name]:
+                done(mutant)
+    return tuple(
+        Outcome(
+            mutant,
+            expected().get(mutant.name, ()),
+            red[mutant.name],
+            frozenset(ran[mutant.name]),
+            sane[mutant.name],
+        )
+        for mutant, _ in plan
+    )
+
+
+def _waits(case: Case) -> int:
+    """Milliseconds that a case surely takes: pauses, and the least time until an end that it waits for."""
+    return sum(step.args.get("pause_ms", 0) + step.args.get("not_before_ms", 0) for step in case.steps)
+
+
+def _attempt(mutant: Mutant, case: Case, known: Learning) -> tuple[CheckResult, ...]:
+    target = target_of(mutant, known.capabilities)
+    told = settled(case, target)
+    if told is not None:
+        return told.results
+    transcript = play.play(case, target, known.calibration)
+    return tuple(judge.judge(transcript, case, known.capabilities))
+
+
+def runnable(case: Case, known: Learning) -> bool:
+    """True when our backend can be put through the case: it advertises what that needs."""
+    return settled(case, target_of(next(iter(zoo().values())), known.capabilities)) is None
+
+
+def unseen(outcomes: Iterable[Outcome], some: Iterable[Case]) -> Iterator[str]:
+    """The checks of these cases that no mutant has turned red."""
+    seen = {f"{case}: {check}" for outcome in outcomes for case, checks in outcome.red.items() for check in checks}
+    for case in some:
+        yield from (each.check for each in case.checks if f"{case.id}: {each.check}" not in seen)

@@ -1,0 +1,210 @@
+"""The zoo: every mutant names checks that exist and can be put in; the command tells killed from survived."""
+
+import io
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localagent.cli import main
+from localagent.conformance import cases, coverage, judge, play
+from localagent.conformance.model import Case, CaseResult, CheckResult, Transcript, Verdict
+from localagent.conformance.suite import probe
+from localagent.selftest import campaign, command, mutant, tools
+from localagent.selftest.campaign import Learning, Outcome, case_of, expected
+from localagent.selftest.mutant import Mutant, zoo
+
+_INSTALLS = """
+import os, sys
+from localagent.selftest.mutant import zoo
+import localagent.core.connection, localagent.runner.turn, localagent.sessions.store, localagent.shell.loop
+import localagent.sessions.discovery, localagent.sessions.listing
+for mutant in zoo().values():
+    child = os.fork()
+    if not child:
+        try:
+            mutant.install()
+        except BaseException as fault:
+            print(mutant.name, repr(fault), flush=True)
+            os._exit(1)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_there_are_enough_mutants_and_each_says_what_is_wrong() -> None:
+    assert len(zoo()) >= 60
+    assert [each.name for each in zoo().values() if len(each.about) < 10 or each.about.endswith(".")] == []
+    assert {each.place for each in zoo().values()} == set(mutant.PLACES)
+
+
+def test_every_mutant_names_checks_that_exist_and_nothing_else_does() -> None:
+    assert list(expected()) == list(zoo())
+    known = {case.id: case for case in cases.load()}
+    for name, checks in expected().items():
+        assert checks, name
+        for check in checks:
+            case = known[case_of(check)]
+            judged = check.removeprefix(f"{case.id}: ")
+            if judged == check:
+                assert check in {each.check for each in case.checks}, name
+            else:
+                kind, _, clause = judged.partition("/")
+                assert kind == "process" or (kind == "trace" and clause in coverage.registered()), name
+
+
+def test_every_family_of_cases_is_named_by_a_mutant() -> None:
+    named = {case_of(check).partition(".")[0] for checks in expected().values() for check in checks}
+    assert {case.family for case in cases.load()} - named == set()
+
+
+def test_every_mutant_finds_its_place() -> None:
+    done = subprocess.run([sys.executable, "-c", _INSTALLS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == ""
+
+
+def test_a_place_that_is_gone_is_told() -> None:
+    with pytest.raises(AttributeError, match="no_such_place"):
+        tools.put(tools, "no_such_place", None)
+    with pytest.raises(KeyError):
+        tools.put_item({}, "no such entry", None)
+    with pytest.raises(ValueError, match="has not all of"):
+        tools.unchecked("status", "NO_RUN")
+
+
+def test_a_name_stands_for_one_mutant() -> None:
+    def wrong_id() -> None:
+        """Another one."""
+
+    with pytest.raises(ValueError, match="two mutants named wrong-id"):
+        mutant.fault(wrong_id)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [(["nobody", "serve", "--stdio"], "no mutant is named 'nobody'"), (["wrong-id"], "usage"), ([], "usage")],
+)
+def test_a_mutant_is_a_program_that_knows_how_it_is_called(arguments: list[str], told: str) -> None:
+    program = [sys.executable, "-m", "localagent.selftest", *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+# the campaign, with made-up backends
+
+
+def _play_nothing(case: Case, target: Any, calibration: Any) -> Any:
+    return case, target
+
+
+class Fake:
+    """Judges as it is told: mutant -> the checks that are red on it, all others hold."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, red: Mapping[str, tuple[str, ...]]) -> None:
+        self.red = red
+        monkeypatch.setattr(play, "play", _play_nothing)
+        monkeypatch.setattr(judge, "judge", self.judge)
+        monkeypatch.setattr(command, "unmutated", lambda some, jobs, known: ())
+        monkeypatch.setattr(campaign, "settled", lambda case, target: None)
+
+    def judge(self, played: Any, case: Case, capabilities: Any) -> list[Any]:
+        _, target = played
+        seen = self.red.get(target.argv[3], ())
+        return [
+            CheckResult(each.check, each.clauses, Verdict.VIOLATED if each.check in seen else Verdict.HELD)
+            for each in case.checks
+        ]
+
+
+def _selftest(*names: str, full: bool = False, jobs: int = 2) -> tuple[int, str]:
+    out = io.StringIO()
+    options = Namespace(select=list(names), full=full, jobs=jobs)
+    return command.selftest(options, out, io.StringIO()), out.getvalue()
+
+
+def test_a_mutant_that_its_check_sees_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {"shutdown-exits-1": expected()["shutdown-exits-1"]})
+    status, told = _selftest("shutdown-exits-1")
+    assert status == 0
+    assert "killed       shutdown-exits-1" in told
+    assert "by shut.idle/exit" in told
+
+
+def test_a_mutant_that_another_check_sees_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {"shutdown-exits-1": ("shut.idle/accepted", "shut.idle/stopping")})
+    status, told = _selftest("shutdown-exits-1")
+    assert status == 1
+    assert "SURVIVED     shutdown-exits-1" in told
+    assert "not seen by shut.idle/exit" in told
+
+
+def test_a_mutant_that_does_not_even_start_is_a_wreck_and_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {"bom-accepted": (*expected()["bom-accepted"], "sanity.first/start")})
+    status, told = _selftest("bom-accepted")
+    assert status == 1
+    assert "WRECK        bom-accepted" in told
+
+
+def test_what_our_backend_does_not_claim_yet_is_no_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {})
+    unclaimed = probe("first")
+    gone = [CheckResult("x", (), Verdict.NOT_CLAIMED)]
+    monkeypatch.setattr(
+        campaign,
+        "settled",
+        lambda case, target: CaseResult(unclaimed, Transcript(()), tuple(gone)),
+    )
+    outcome = campaign.run([(zoo()["bom-accepted"], campaign.named([zoo()["bom-accepted"]]))], Learning(), 1, _ignore)
+    assert outcome[0].unclaimed
+    assert command._word(outcome[0]) == "not claimed"
+
+
+def _ignore(done: Mutant) -> None:
+    pass
+
+
+def test_the_whole_matrix_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {"shutdown-exits-1": expected()["shutdown-exits-1"]})
+    few = [case for case in cases.load() if case.id in ("shut.idle", "shut.params")]
+    monkeypatch.setattr(cases, "load", lambda: few)
+    status, told = _selftest("shutdown-exits-1", full=True)
+    assert status == 0
+    checks = sum(len(case.checks) for case in few)
+    assert told.splitlines()[-2].split() == ["total", str(checks), str(checks - 1), "1"]
+
+
+def test_a_family_without_a_mutant_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Outcome(zoo()["bom-accepted"], (), {"frame.bom": ("frame.bom/refused",)}, frozenset(), True)
+    some = [case for case in cases.load() if case.id in ("frame.bom", "shut.idle")]
+    assert command._barren([outcome], some) == ["shut"]
+
+
+def test_wrong_usage() -> None:
+    assert _selftest("no-such-mutant")[0] == 3
+    assert _selftest(jobs=0)[0] == 3
+    with pytest.raises(SystemExit) as end:
+        main(["conform", "selftest", "--", "x"])
+    assert end.value.code == 3
+
+
+def test_a_failure_of_the_backend_without_a_fault_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    Fake(monkeypatch, {"shutdown-exits-1": expected()["shutdown-exits-1"]})
+    case = campaign.named([zoo()["shutdown-exits-1"]])[0]
+    bad = CheckResult("shut.idle/exit", (), Verdict.VIOLATED)
+    failed = CaseResult(case, Transcript(()), (bad,))
+    monkeypatch.setattr(command, "unmutated", lambda some, jobs, known: (failed,))
+    status, told = _selftest("shutdown-exits-1")
+    assert status == 1
+    assert "FAILS" in told
+
+
+def test_the_real_thing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    chosen = ["bom-accepted", "shutdown-exits-1", "listing-not-sorted", "finished-twice"]
+    status = main(["conform", "selftest", *(part for name in chosen for part in ("--select", name))])
+    assert "4 killed" in capsys.readouterr().out
+    assert status == 0

@@ -77,6 +77,8 @@ def test_a_place_that_is_gone_is_told() -> None:
 
 
 def test_a_name_stands_for_one_mutant() -> None:
+    assert "wrong-id" in zoo()  # all are there
+
     def wrong_id() -> None:
         """Another one."""
 

@@ -142,8 +142,9 @@ def _discover(sessions: int) -> None:
                 taken.append(_timed(lambda: _all_pages(child, "session.discover")))
             ours, (found, steps) = statistics.median(taken), _all_pages(child, "session.discover")
             peak = _peak(child)
+    goal = "(goal: 4)   " if sessions == 4_000 else ""
     print(
-        f"discover {found:>6}     bare {bare:7.1f} ms   ours {ours:7.1f} ms   x{ours / bare:.2f}   {'(goal: 4)   ' if sessions == 4000 else ''}"
+        f"discover {found:>6}     bare {bare:7.1f} ms   ours {ours:7.1f} ms   x{ours / bare:.2f}   {goal}"
         f"{steps} steps   peak {peak:.1f} MB   (goal: 60)"
     )
 

@@ -139,7 +139,7 @@ def test_what_startup_does_not_need_is_not_loaded(home: Path) -> None:
         "from localagent.settings.admit import admit\n"
         "from localagent.settings.providers import Embedded\n"
         "admit(Root(sys.argv[1]), os.getcwd(), {}, Embedded('scripted', 'demo'))\n"
-        "slow = {'asyncio', 'httpx2', 'json', 'subprocess', 'localagent.text.redact', 'localagent.settings.explain'}\n"
+        "slow = {'asyncio', 'httpx2', 'subprocess', 'localagent.text.redact', 'localagent.settings.explain'}\n"
         "print(sorted(slow & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(home.resolve())], capture_output=True, check=True)

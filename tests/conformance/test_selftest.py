@@ -205,6 +205,7 @@ def test_a_failure_of_the_backend_without_a_fault_is_one(monkeypatch: pytest.Mon
     assert "FAILS" in told
 
 
+@pytest.mark.deep
 def test_the_real_thing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     chosen = ["bom-accepted", "shutdown-exits-1", "listing-not-sorted", "finished-twice"]
     status = main(["conform", "selftest", *(part for name in chosen for part in ("--select", name))])

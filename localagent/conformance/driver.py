@@ -190,7 +190,8 @@ class Child:
         self._process.wait()
         self._pump.stop()
         if self._stdout.kind == "file":
-            for line in self._stdout.written().splitlines(keepends=True):
+            *lines, rest = self._stdout.written().split(b"\n")  # LF alone ends a line
+            for line in [*(line + b"\n" for line in lines), *([rest] if rest else [])]:
                 self._kept.add("backend", line)
             self._stdout.close()
         return left

@@ -44,7 +44,7 @@ Expected = tuple[str, str, str, str, tuple[str, ...]]
 class Selections(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="selection-helper-")
+        self.folder = tempfile.TemporaryDirectory(prefix="localagent-selection-")
         self.home = Home(Path(self.folder.name))
         root = paths.prepare(str(self.home.path))
         providers = (

@@ -191,7 +191,7 @@ def test_one_that_cannot_be_started() -> None:
 def test_one_that_crashes_at_start() -> None:
     played = play(case(ASK), "import sys; print('no'); sys.exit(3)")
     assert "missing init" in marks(played)
-    assert marks(played)[-1] == "gave up 1"
+    assert "gave up 1" in marks(played)  # and perhaps that its input was not read any more
     assert exits(played) == [3]
 
 

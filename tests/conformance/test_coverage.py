@@ -91,7 +91,7 @@ def test_who_is_bound(clause: str, who: str) -> None:
         ("CLIENT-13", "client-side"),
         ("START-17", "not-observable"),
         ("FLOW-12", "not-observable"),
-        ("CAT-03", "not-built-yet"),
+        ("NEG-33", "not-built-yet"),
         ("START-16", "needs-fixture"),
         ("FRAME-10", "needs-model"),
     ],

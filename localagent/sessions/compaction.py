@@ -197,7 +197,10 @@ def _rewritten(
 
 def _set_aside(live: int, length: int, directory: int, session_id: str, cancelled: CancelCheck) -> int:
     """Copy the whole file to the next generation, and return its number. One that is there is never written again."""
-    with _folder(HISTORY, directory) as history, _folder(session_id, history) as own:
+    with (
+        files.private_folder(Step.COMPACT_DIRECTORY, HISTORY, directory) as history,
+        files.private_folder(Step.COMPACT_DIRECTORY, session_id, history) as own,
+    ):
         _sweep(own, "", _unfinished_copy)
         number = max((int(match[1]) for name in os.listdir(own) if (match := _generation(name))), default=0) + 1
         temporary = f".{number}{_SUFFIX}.compact-tmp"
@@ -210,14 +213,6 @@ def _set_aside(live: int, length: int, directory: int, session_id: str, cancelle
         for each in (own, history, directory):  # a compaction that was cut off may have made the upper ones
             disk.sync_directory(Step.COMPACT_KEEP_SYNC_DIRECTORY, each)
     return number
-
-
-@contextmanager
-def _folder(name: str, directory: int) -> Iterator[int]:
-    disk.make_directory(Step.COMPACT_DIRECTORY, name, directory)
-    with files.opened(name, directory) as descriptor:
-        files.require_private(os.fstat(descriptor))
-        yield descriptor
 
 
 @contextmanager

@@ -42,6 +42,18 @@ def opened(name: str, directory: int | None = None) -> Iterator[int]:
         os.close(descriptor)
 
 
+@contextmanager
+def private_folder(step: Step, name: str, directory: int) -> Iterator[int]:
+    """Make the directory ``name``, unless it is there, and open it. Raises OSError, or Unsafe if it is not private."""
+    disk.make_directory(step, name, directory)
+    with opened(name, directory) as descriptor:
+        try:
+            require_private(os.fstat(descriptor))
+        except Unsafe as fault:
+            raise Unsafe(f"{name}/: {fault}") from None
+        yield descriptor
+
+
 def require_private(found: os.stat_result) -> None:
     """Raise Unsafe unless the effective user owns it and nobody else has any permission (ROOT-05, REC-02)."""
     if found.st_uid != os.geteuid():

@@ -218,7 +218,11 @@ def _diagnostic(made: Plan, event_id: str, clock: Clock) -> bytes:
 
 def _set_aside(root: Root, session_id: str, data: bytes) -> str:
     """Copy all bytes to ``salvage/<id>/<n>.bytes`` and compare them; a copy that is there already serves as well."""
-    with root.directory() as top, _folder(SALVAGE, top) as salvage, _folder(session_id, salvage) as own:
+    with (
+        root.directory() as top,
+        files.private_folder(Step.SALVAGE_DIRECTORY, SALVAGE, top) as salvage,
+        files.private_folder(Step.SALVAGE_DIRECTORY, session_id, salvage) as own,
+    ):
         numbers = [int(match[1]) for name in os.listdir(own) if (match := _generation(name))]
         newest = f"{max(numbers, default=0)}.bytes"
         if not numbers or not _holds(newest, own, data):
@@ -227,17 +231,6 @@ def _set_aside(root: Root, session_id: str, data: bytes) -> str:
         for directory in (own, salvage, top):
             disk.sync_directory(Step.SALVAGE_SYNC_DIRECTORY, directory)
     return f"{SALVAGE}/{session_id}/{newest}"
-
-
-@contextmanager
-def _folder(name: str, directory: int) -> Iterator[int]:
-    disk.make_directory(Step.SALVAGE_DIRECTORY, name, directory)
-    with files.opened(name, directory) as descriptor:
-        try:
-            files.require_private(os.fstat(descriptor))
-        except Unsafe as fault:
-            raise Unsafe(f"{name}/: {fault}") from None
-        yield descriptor
 
 
 def _copy(name: str, directory: int, data: bytes) -> None:

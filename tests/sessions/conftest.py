@@ -1,11 +1,14 @@
 """Fixtures of these tests."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.sessions.kit import House
+from tests.sessions.processes import Child, Nursery
 
 
 @pytest.fixture(autouse=True)
@@ -25,3 +28,17 @@ def _patient_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def house(tmp_path: Path) -> House:
     return House(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    one = Nursery()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def spawn(nursery: Nursery, house: House) -> Iterator[Callable[[], Child]]:
+    """Start a process that uses the house; it ends with the test at the latest."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(nursery.child(house.root.path, house.cwd))

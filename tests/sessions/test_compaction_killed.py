@@ -1,7 +1,6 @@
 """kill -9 at each durable step of a compaction: up to the last rename the old file is the truth, then the new one."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
 import pytest
 
@@ -9,24 +8,11 @@ from localagent.sessions import inspect
 from localagent.sessions.disk import Step
 from tests.sessions.compacting import GIST, STEPS, generations, temporaries
 from tests.sessions.kit import FIRST, House
-from tests.sessions.processes import Child, Nursery
+from tests.sessions.processes import Child
 from tests.sessions.test_processes import BOTH, LEASE, MOMENTS, kill_at, reopened
 
 Spawn = Callable[[], Child]
 NAMES = {"event-id-sequence", ".history"}
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    one = Nursery()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def spawn(nursery: Nursery, house: House) -> Iterator[Spawn]:
-    with ExitStack() as stack:
-        yield lambda: stack.enter_context(nursery.child(house.root.path, house.cwd))
 
 
 def attached(spawn: Spawn) -> tuple[Child, str]:

@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from localagent.sessions import paths
 from localagent.sessions.disk import Step
 from tests.sessions import test_processes
 from tests.sessions.kit import FIRST, House, begun, refusal, shown
-from tests.sessions.processes import Child, Nursery
+from tests.sessions.processes import Child
 from tests.sessions.test_processes import MOMENTS, kill_at, reopened
 
 Spawn = Callable[[], Child]
@@ -22,19 +21,6 @@ DAMAGED = b'{"torn'
 REPAIR = [step for step in Step if step.name.startswith(("SALVAGE", "REPAIR"))]
 COMPACT = [step for step in Step if step.name.startswith("COMPACT")]  # test_compaction_killed
 ROLL_BACK = [Step.SESSION_TRUNCATE, Step.SESSION_SYNC_BACK, Step.SESSION_REMOVE]
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    one = Nursery()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def spawn(nursery: Nursery, house: House) -> Iterator[Spawn]:
-    with ExitStack() as stack:
-        yield lambda: stack.enter_context(nursery.child(house.root.path, house.cwd))
 
 
 def test_every_step_is_killed_somewhere() -> None:

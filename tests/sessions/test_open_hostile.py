@@ -26,13 +26,6 @@ from tests.sessions.processes import Child, Nursery
 IS_ROOT = os.geteuid() == 0
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    one = Nursery()
-    yield one
-    one.close()
-
-
 @pytest.fixture
 def spawn(nursery: Nursery) -> Iterator[Callable[[House], Child]]:
     with ExitStack() as stack:

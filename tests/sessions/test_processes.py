@@ -3,8 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
 import pytest
 
@@ -16,20 +15,6 @@ from tests.sessions.processes import Child, Nursery
 
 Spawn = Callable[[], Child]
 BOTH = [*FIRST, ("user", "prompt 2", False), ("assistant", "answer 2", False)]
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    one = Nursery()
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def spawn(nursery: Nursery, house: House) -> Iterator[Callable[[], Child]]:
-    """Start a process that uses the house; it ends with the test at the latest."""
-    with ExitStack() as stack:
-        yield lambda: stack.enter_context(nursery.child(house.root.path, house.cwd))
 
 
 # two processes

@@ -5,7 +5,6 @@ grammars, protocol and version. The order of the *work* is another one, for spee
 each check is a pure function of the line, and a line that decodes can be neither unbalanced nor unterminated.
 """
 
-import re
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -15,7 +14,7 @@ from .codes import Code
 from .errors import FrameTooLong, InvalidParams, Refused, Unwritable
 from .ids import is_id
 from .limits import LIMITS
-from .measure import compact, depth, is_finite
+from .measure import compact, depth, is_finite, members, without_strings
 from .messages import FREE_JSON, METHODS, EventFrame, Frame, ResultFrame
 from .names import PROTOCOL, VERSION
 from .params import InitializeParams, Params
@@ -72,7 +71,7 @@ def parse(line: bytes) -> Request:
         raise Refused(Code.INVALID_REQUEST)
     # Each member of an object has one colon outside strings. So colons in the line >= members written >= members kept,
     # and if the first equals the last, no key occurred twice. With two openings, params is the only object inside.
-    kept = len(params) if opens == 2 and type(params) is dict else _members(params)
+    kept = len(params) if opens == 2 and type(params) is dict else members(params)
     inside = False
     if line.count(b":") != _KEYS + kept:
         top, inside = _duplicates(line)
@@ -83,7 +82,6 @@ def parse(line: bytes) -> Request:
     return Request(envelope.id, envelope.method, params, inside)
 
 
-_remove_strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL).sub  # possessive, so that time is linear
 _PAIRS: Final = bytes.maketrans(b"{[}]", b"(())")
 _OTHER_BYTES: Final = bytes(set(range(256)) - set(b"{[}]"))
 
@@ -93,25 +91,12 @@ def _scan(line: bytes) -> None:
 
     Kinds of brackets are not matched: ``{]`` is balanced here, and then not JSON.
     """
-    bare = _remove_strings(b"", line + b' "')  # this quote ends an unterminated string; otherwise it stays
+    bare = without_strings(line + b' "')  # this quote ends an unterminated string; otherwise it stays
     brackets = bare.translate(_PAIRS, _OTHER_BYTES)
     for _ in range(_DEPTH):  # each round takes away the innermost containers, one level everywhere
         brackets = brackets.replace(b"()", b"")
     if brackets or not bare.endswith(b'"'):
         raise Refused(Code.INVALID_FRAME)
-
-
-def _members(value: object) -> int:
-    """Count the members of all objects in ``value``."""
-    count = 0
-    pending = [value]
-    for each in pending:  # grows while it is walked
-        if type(each) is dict:
-            count += len(each)
-            pending.extend(each.values())
-        elif type(each) is list:
-            pending.extend(each)
-    return count
 
 
 def _duplicates(line: bytes) -> tuple[bool, bool]:

@@ -1,6 +1,7 @@
 """How the contract measures: UTF-8 bytes of a text, compact bytes of a JSON value, containers of a JSON value."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -34,6 +35,27 @@ def depth(value: object) -> int:
         levels += 1
         containers = [child for each in containers for child in _children(each) if isinstance(child, _CONTAINERS)]
     return levels
+
+
+def members(value: object) -> int:
+    """Return how many members all objects in a decoded ``value`` have together."""
+    count = 0
+    pending = [value]
+    for each in pending:  # grows while it is walked
+        if type(each) is dict:
+            count += len(each)
+            pending.extend(each.values())
+        elif type(each) is list:
+            pending.extend(each)
+    return count
+
+
+def without_strings(text: bytes) -> bytes:
+    """Return JSON ``text`` without its strings: what is left of it are brackets, signs, numbers and words."""
+    return _remove_strings(b"", text)
+
+
+_remove_strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL).sub  # possessive, so that time is linear
 
 
 def is_finite(value: object) -> bool:

@@ -13,14 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from localagent.protocol.codes import Code
-from localagent.protocol.measure import depth
+from localagent.protocol.measure import depth, members, without_strings
 
 from .faults import Fault, Inadmissible, Path, kind, misconfigured, spelt
 
 MIB: Final = 1024 * 1024
 _DEPTH: Final = 127  # what the published backend's parser takes (REC-06)
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_remove_strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL).sub
 
 
 def read(
@@ -112,7 +111,7 @@ def document(path: str, data: bytes) -> dict[str, Any]:
     if depth(value) > _DEPTH:
         raise _too_deep(path)
     # A member has one colon outside strings: if there are no more colons than members were kept, no key stood twice.
-    if _remove_strings(b"", data).count(b":") != _members(value):
+    if without_strings(data).count(b":") != members(value):
         _refuse_repeats(path, data)
     return value
 
@@ -130,17 +129,6 @@ def _where(data: bytes, fault: msgspec.DecodeError) -> str:
     line = before.count(b"\n") + 1
     column = len(before) - (before.rfind(b"\n") + 1) + 1
     return f"something else at line {line}, column {column}"
-
-
-def _members(value: object) -> int:
-    count, pending = 0, [value]
-    for each in pending:  # grows while it is walked
-        if type(each) is dict:
-            count += len(each)
-            pending.extend(each.values())
-        elif type(each) is list:
-            pending.extend(each)
-    return count
 
 
 def _refuse_repeats(path: str, data: bytes) -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:  # run as a script, before or without an installation
     sys.path.insert(0, str(ROOT))
 
-from diagrams import checks, durability, pages, reference  # noqa: E402
+from diagrams import checks, durability, pages, reference, steps  # noqa: E402
 from diagrams.markdown import NOTICE  # noqa: E402
 from localagent.machines import PICTURES  # noqa: E402
 
@@ -40,8 +40,8 @@ def made() -> dict[str, str]:
         source = draw()
         found[f"diagrams/{name}.dot"] = source
         found[f"diagrams/{name}.svg"] = svg(source)
-    for path, text in {**pages.pages(), **reference.pages(), **durability.pages(), **checks.pages()}.items():
-        found[f"docs/{path}"] = text
+    for source_of in (pages, reference, durability, steps, checks):
+        found |= {f"docs/{path}": text for path, text in source_of.pages().items()}
     return found
 
 

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -31,8 +30,8 @@ class Child:
     """One process under test.
 
     ``first`` is the number of its first record; ``keep`` how many bytes of output are kept at most; ``stdin`` and
-    ``stdout`` are of :data:`.steps.STREAMS`. Raises ``OSError`` when it cannot be started. :meth:`end` must be
-    called, whatever happens.
+    ``stdout`` are of :data:`.steps.STREAMS`; ``start`` is how a process is made of it. Raises ``OSError`` when it
+    cannot be started. :meth:`end` must be called, whatever happens.
     """
 
     def __init__(
@@ -45,21 +44,15 @@ class Child:
         keep: int = KEEP_BYTES,
         stdin: str = "pipe",
         stdout: str = "pipe",
+        start: processes.Start = processes.start,
     ) -> None:
         began = time.monotonic()
         made: list[Stream] = []
         try:
             for kind, to_child in ((stdin, True), (stdout, False), ("pipe", False)):
                 made.append(make(kind, to_child=to_child))
-            self._process = subprocess.Popen(
-                command(list(argv), stdin, stdout),
-                stdin=made[0].child,
-                stdout=made[1].child,
-                stderr=made[2].child,
-                cwd=cwd,
-                env={**os.environ, **environ},
-                start_new_session=True,
-            )
+            streams = (made[0].child, made[1].child, made[2].child)
+            self._process = start(command(list(argv), stdin, stdout), streams, cwd, {**os.environ, **environ})
         except BaseException:
             for each in made:
                 each.close()
@@ -186,7 +179,8 @@ class Child:
         until = time.monotonic() + GRACE
         while (left := processes.group(self.pid)) and time.monotonic() < until:
             time.sleep(0.01)
-        processes.kill_group(self.pid)
+        if left:
+            processes.kill_group(self.pid)
         self._process.wait()
         self._pump.stop()
         if self._stdout.kind == "file":

@@ -282,15 +282,15 @@ class Walk:
         record = named.record if named else None
         return failed(wrong, Blame.WRONG, record) if wrong else held(record)
 
-    def home(self, step: Step) -> Outcome:
-        """The player has looked into the home, and noted what it found."""
-        about = f"home {step.number} "
+    def looked(self, step: Step) -> Outcome:
+        """The player has looked into the home, or at what a server heard, and noted what it found."""
+        about = f"{'heard' if step.kind == 'heard' else 'home'} {step.number} "
         for each in self.course.child.marks:
             said = words(each.value)
             if said.startswith(about):
                 good = said == f"{about}holds"
                 return held(each.number) if good else failed(said.removeprefix(about), Blame.WRONG, each.number)
-        return unreached("the home was not looked into")
+        return unreached("nobody looked")
 
     def exit(self, step: Step) -> Outcome:
         """The process ends, in time, with one of these statuses."""
@@ -334,7 +334,7 @@ _JUDGES: Final[Mapping[str, Callable[[Walk, Step], Outcome]]] = {
     "differ": Walk.differ,
     "match": Walk.match,
     "exit": Walk.exit,
-    **dict.fromkeys(("home", "home_has", "home_lacks"), Walk.home),
+    **dict.fromkeys(("home", "home_has", "home_lacks", "heard"), Walk.looked),
 }
 
 

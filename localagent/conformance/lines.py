@@ -127,3 +127,10 @@ def _line(request: Mapping[str, Any], end: str = "\n", pad: int | None = None) -
             raise StepError(f"the line has {len(data)} bytes already, more than pad = {pad}")
         data = data[:-1] + b" " * (pad - len(data)) + b"}"
     return data + end.encode()
+
+
+def repeated(text: bytes, count: int) -> bytes:
+    """A text so many times, one behind the other; ``{i}`` in it is the number of each, from 1."""
+    if b"{i}" not in text:
+        return text * count
+    return b"".join(text.replace(b"{i}", str(number).encode()) for number in range(1, count + 1))

@@ -12,6 +12,8 @@ from typing import Final
 FILE_MODE: Final = 0o600
 DIRECTORY_MODE: Final = 0o700
 
+_NONE: Final[Mapping[str, int]] = {}
+
 State = Mapping[str, tuple[int, ...]]
 """Path of each file and directory -> its kind and mode, and of files the size, the time of change and the inode."""
 
@@ -56,16 +58,23 @@ class Place:
         """Another home, as the first one was."""
         self.home = self._copied()
 
-    def filled(self, text: str) -> str:
-        """A text for a file of the home: ``{cwd}`` and ``{outside}`` are those directories, inside a JSON text."""
-        for name, path in (("cwd", self.cwd), ("outside", self.outside)):
+    def filled(self, text: str, ports: Mapping[str, int] = _NONE) -> str:
+        """A text for a file: ``{home}``, ``{cwd}`` and ``{outside}`` are those directories, inside a JSON text.
+
+        ``{port:NAME}`` is the port of a server of the case.
+        """
+        for name, path in (("home", self.home), ("cwd", self.cwd), ("outside", self.outside)):
             text = text.replace(f"{{{name}}}", dumps(os.path.realpath(path), ensure_ascii=False)[1:-1])
+        for name, port in ports.items():
+            text = text.replace(f"{{port:{name}}}", str(port))
         return text
 
-    def write(self, path: str, data: bytes, mode: int = FILE_MODE) -> None:
-        """Write a file in the home, with the directories above it. Raises ``OSError``."""
-        file = self.home / path
-        file.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    def write(self, path: str, data: bytes, mode: int = FILE_MODE, top: str = "home") -> None:
+        """Write a file in the home or the working directory, with the directories above it. Raises ``OSError``."""
+        file = (self.cwd if top == "cwd" else self.home) / path
+        if not file.parent.exists():
+            for above in reversed(file.parents):  # ``parents`` of mkdir makes them of any mode
+                above.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         file.write_bytes(data)
         file.chmod(mode)
 

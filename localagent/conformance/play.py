@@ -18,12 +18,13 @@ from functools import partial
 from os.path import abspath
 from typing import Any, Final
 
-from . import gather
+from . import gather, processes
 from .driver import Child
-from .lines import again, barrier, page, page_id, sent_by
+from .lines import again, barrier, page, page_id, repeated, sent_by
 from .model import Calibration, Case, Record, Step, Target, Transcript
 from .place import FILE_MODE, Place, State, difference
 from .pump import FAULT, KEEP_BYTES
+from .servers import Servers, http
 from .steps import StepError
 from .transcript import FORMAT
 from .values import DanglingError, mismatch, resolve, resolve_inside
@@ -39,15 +40,23 @@ SERVE: Final = ["serve", "--stdio"]
 KILL_SECONDS: Final = 5.0
 
 
-def play(case: Case, target: Target, calibration: Calibration | None = None, keep: int = KEEP_BYTES) -> Transcript:
+def play(
+    case: Case,
+    target: Target,
+    calibration: Calibration | None = None,
+    keep: int = KEEP_BYTES,
+    start: processes.Start = processes.start,
+) -> Transcript:
     """Play a case on a child of its own in a home of its own.
 
-    ``keep`` bounds the bytes of output that are kept of a child. Raises ``OSError`` when there is no room for a home;
-    whatever the child does, or whether it can be started at all, is in the transcript.
+    ``keep`` bounds the bytes of output that are kept of a child, ``start`` is how it is started. Raises ``OSError``
+    when there is no room for a home; whatever the child does, or whether it can be started at all, is in the
+    transcript. A case that writes in the working directory gets one of its own, whatever the target names.
     """
-    place = Place(target.home, target.cwd)
+    writes = any(step.args.get("in") == "cwd" for step in case.steps if step.kind == "write")
+    place = Place(target.home, None if writes else target.cwd)
     try:
-        return _Play(case, target, calibration or Calibration(), place, keep).run()
+        return _Play(case, target, calibration or Calibration(), place, keep, start).run()
     finally:
         place.remove()
 
@@ -55,11 +64,14 @@ def play(case: Case, target: Target, calibration: Calibration | None = None, kee
 class _Play(Waiting):
     """One case on its way."""
 
-    def __init__(self, case: Case, target: Target, calibration: Calibration, place: Place, keep: int) -> None:
+    def __init__(
+        self, case: Case, target: Target, calibration: Calibration, place: Place, keep: int, start: processes.Start
+    ) -> None:
         super().__init__(calibration)
-        self.case, self.target, self.place, self.keep = case, target, place, keep
+        self.case, self.target, self.place, self.keep, self.start = case, target, place, keep, start
         self.child: Child | None = None
         self.closed = False
+        self.servers = Servers()
         self._records: list[Record] = []
         self._state: State = {}
         self._argv = list(target.argv)
@@ -87,6 +99,8 @@ class _Play(Waiting):
             "home": self._home,
             "home_has": self._home,
             "home_lacks": self._home,
+            "serve": lambda step, child: self._serve(step),
+            "heard": self._heard,
             "reading": lambda step, child: child.read(step.args["reading"]),
             "read_bytes": lambda step, child: child.read_slowly(step.args["read_bytes"], step.args["every_ms"]),
             "exit": self._exit,
@@ -107,11 +121,15 @@ class _Play(Waiting):
         finally:
             if self.child is not None:
                 self.child.end()
+            self.servers.close()
         return Transcript(tuple(self._records))
 
     def _step(self, step: Step) -> None:
         if step.kind in ("write", "delete"):
             self._file(step)
+            return
+        if step.kind == "listen":
+            self.servers.listen(step.args["listen"])
             return
         if step.kind == "launch":
             self._launch(step)
@@ -140,8 +158,10 @@ class _Play(Waiting):
         if step.kind == "delete":
             self.place.delete(path)
         else:
-            data = bytes.fromhex(step.args["hex"]) if "hex" in step.args else self.place.filled(text).encode()
-            self.place.write(path, data, step.args.get("mode", FILE_MODE))
+            args = step.args
+            data = bytes.fromhex(args["hex"]) if "hex" in args else self.place.filled(text, self.servers.ports).encode()
+            data = repeated(data, args.get("count", 1))
+            self.place.write(path, data, args.get("mode", FILE_MODE), args.get("in", "home"))
 
     # the child
 
@@ -160,6 +180,7 @@ class _Play(Waiting):
                     environ=environ,
                     first=len(self._records) + 1,
                     keep=self.keep,
+                    start=self.start,
                     **self._streams,
                 )
             except OSError as error:
@@ -308,6 +329,21 @@ class _Play(Waiting):
             lacks = step.kind == "home_lacks"
             wrong = ", ".join(found) if lacks else "" if found else f"no {step.args[step.kind]}"
         child.mark(f"home {step.number} " + (f"fails: {wrong}" if wrong else "holds"))
+
+    def _serve(self, step: Step) -> None:
+        """Answer the next caller of a server, or hold it."""
+        args = step.args
+        body = repeated(args.get("text", "").encode(), args.get("count", 1))
+        body = args.get("head", "").encode() + body + args.get("tail", "").encode()
+        said = None if "hold" in args else http(args.get("status", 200), body)
+        if not self.servers.serve(args["serve"], said, self.answer_ms(step)) and "optional" not in args:
+            raise StopError(f"nobody called {args['serve']}", "skipped {}")
+
+    def _heard(self, step: Step, child: Child) -> None:
+        """Count the callers of a server, and note what was found."""
+        calls = self.servers.heard(step.args["heard"])
+        good = step.args.get("least", 0) <= len(calls) <= step.args.get("most", len(calls))
+        child.mark(f"heard {step.number} " + ("holds" if good else f"fails: {len(calls)} requests {calls[:3]}"))
 
     def _await(self, step: Step, child: Child) -> None:
         patience = self.answer_ms(step)

@@ -4,10 +4,10 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 PROC: Final = Path("/proc")
 
@@ -22,7 +22,28 @@ class Process:
     session: int
 
 
-def wait(process: subprocess.Popen[bytes]) -> int:
+class Started(Protocol):
+    """A child of ours: what is asked of ``subprocess.Popen``."""
+
+    pid: int
+
+    def wait(self) -> int:
+        """Wait for its end and reap it; its status, negative for a signal."""
+
+
+Start = Callable[[Sequence[str], tuple[int, int, int], str, Mapping[str, str]], Started]
+"""Starts a command as leader of a session: its words, standard streams, directory, environment. Raises ``OSError``."""
+
+
+def start(argv: Sequence[str], streams: tuple[int, int, int], cwd: str, environ: Mapping[str, str]) -> Started:
+    """Start a program."""
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=cwd, env=environ, start_new_session=True
+    )
+
+
+def wait(process: Started) -> int:
     """Wait for the end of a child, if possible without reaping it; its status, negative for a signal."""
     waitid = getattr(os, "waitid", None)
     if waitid is None:
@@ -41,11 +62,11 @@ def _living() -> Iterator[Process]:
         if not entry.isdigit():
             continue
         try:
-            text = (PROC / entry / "stat").read_text(errors="replace")
+            text = (PROC / entry / "stat").read_bytes()
         except OSError:  # it ended meanwhile
             continue
-        state, parent, group, session = text.rpartition(")")[2].split()[:4]  # its name may hold anything
-        if state not in "ZXx":
+        state, parent, group, session = text.rpartition(b")")[2].split()[:4]  # its name may hold anything
+        if state not in b"ZXx":
             yield Process(int(entry), int(parent), int(group), int(session))
 
 

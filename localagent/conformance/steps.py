@@ -7,6 +7,7 @@ of a run. A *name* is what a case calls an answer or an event by: ``as`` of a ``
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from json import dumps
 from typing import Any, Final
 
 from localagent.protocol.codes import Code
@@ -61,9 +62,9 @@ def _count(least: int) -> Check:
 
 
 def _one(words: frozenset[str]) -> Check:
-    return lambda value: (
-        "" if isinstance(value, str) and value in words else f"must be one of {', '.join(sorted(words))}"
-    )
+    which = "" if len(words) == 1 else "one of "
+    told = f"must be {which}{', '.join(word or dumps(word) for word in sorted(words))}"
+    return lambda value: "" if isinstance(value, str) and value in words else told
 
 
 def _match(pattern: re.Pattern[str], what: str) -> Check:
@@ -73,14 +74,16 @@ def _match(pattern: re.Pattern[str], what: str) -> Check:
 def _each(check: Check, least: int = 0) -> Check:
     def checked(values: Any) -> str:
         if not isinstance(values, list) or len(values) < least:
-            return f"must be a list of at least {least}"
+            return f"must be a list of at least {least}" if least else "must be a list"
         return next((f"{value!r} {wrong}" for value in values if (wrong := check(value))), "")
 
     return checked
 
 
 def _either(first: Check, second: Check) -> Check:
-    return lambda value: first(value) if second(value) else ""
+    return lambda value: (
+        f"{wrong}, or {other.removeprefix('must be ')}" if (wrong := first(value)) and (other := second(value)) else ""
+    )
 
 
 def _true(value: Any) -> str:
@@ -92,7 +95,7 @@ def _anything(value: Any) -> str:
 
 
 def _code(value: Any) -> str:
-    return "" if isinstance(value, str) and value in _CODES else "is no error code of the protocol"
+    return "" if isinstance(value, str) and value in _CODES else "must be an error code of the protocol"
 
 
 def _bytes(value: Any) -> str:
@@ -153,8 +156,31 @@ class Kind:
 _SESSION: Final[Mapping[str, Check]] = {"as": _A_NAME, "params": _anything}
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "write": Kind({"write": _path, "text": _TEXT, "hex": _bytes, "mode": _count(0)}),
+    "write": Kind(
+        {
+            "write": _path,
+            "text": _TEXT,
+            "hex": _bytes,
+            "count": _count(1),
+            "mode": _count(0),
+            "in": _one(frozenset({"home", "cwd"})),
+        }
+    ),
     "delete": Kind({"delete": _path}),
+    "listen": Kind({"listen": _A_NAME}),
+    "serve": Kind(
+        {
+            "serve": _A_NAME,
+            "status": _count(100),
+            "head": _TEXT,
+            "text": _TEXT,
+            "count": _count(1),
+            "tail": _TEXT,
+            "hold": _true,
+            "optional": _true,
+        }
+    ),
+    "heard": Kind({"heard": _A_NAME, "least": _count(0), "most": _count(0)}, expects="named"),
     "repeat": Kind({"repeat": _count(1), "steps": _each(_TABLE, 1)}, frozenset({"steps"})),
     "send": Kind(
         {
@@ -261,6 +287,50 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """By kind, which is the key that names it. The first that a step has is its kind: ``write`` before ``hex``."""
 
+ABOUT: Final[Mapping[str, str]] = {
+    "start": "Sends `initialize` and waits for its result; without one the case ends here.",
+    "send": "Sends a request. `envelope` sets keys of it, `drop` leaves some out, `pad` fills the line up to so many "
+    "bytes; `retry` sends it again while the answer is one of these errors, `until` while the result does not match.",
+    "turn": "Starts a turn whose prompt makes the backend's provider do that, and waits for its result.",
+    "raw": "Writes a text to the child.",
+    "hex": "Writes bytes to the child.",
+    "fill": "Writes a text so many times.",
+    "answer": "Waits for the answer to a request, and compares it. `optional`: it need not come.",
+    "answers": "Waits for several answers, in any order unless it is `given`.",
+    "event": "Waits for an event. `where` picks it, `data` is compared.",
+    "pages": "Asks for one page after the other, to the end; `.items` of its name are all of them.",
+    "texts": "Puts together what the reconciles of a run say.",
+    "absent": "No such event has come, up to the answer to a `status` that is asked now, or up to the end of output.",
+    "absent_answer": "No answer to that request has come up to now.",
+    "nothing": "Nothing at all has come up to now.",
+    "same": "Values are the same.",
+    "differ": "Values are all different.",
+    "match": "A value matches a pattern.",
+    "close": "Ends the child's input.",
+    "signal": "Sends a signal to the child.",
+    "kill": "Kills the child.",
+    "hangup": "Closes our end of the child's output.",
+    "reading": "Stops reading the child's output, or goes on.",
+    "read_bytes": "Reads the child's output slowly.",
+    "pipe_bytes": "Makes the pipe of the child's output so large.",
+    "exit": "Waits for the end of the child, with one of these statuses.",
+    "home": "Nothing in the home was created, removed or changed since the child started.",
+    "home_has": "Something in the home has such a path (a pattern as of `glob`).",
+    "home_lacks": "Nothing that was not there before has such a path.",
+    "write": "Writes a file, so many times its text; `{i}` in it is the number of each, `{home}`, `{cwd}` and "
+    "`{outside}` are directories, `{port:NAME}` is the port of a server.",
+    "delete": "Removes a file or directory of the home.",
+    "listen": "Opens a server on 127.0.0.1, before the files that name its port.",
+    "serve": "Waits for the next caller of a server and answers with `head`, so many times `text`, and `tail`, or "
+    "holds it without an answer; if nobody calls, the case ends here.",
+    "heard": "So many requests have come to a server since the last `heard`; without a bound it only begins to count.",
+    "pause_ms": "Waits, for what only time can show.",
+    "launch": "Starts the child with other arguments, or other streams.",
+    "restart": "Starts another child, in the same home unless it is to be a fresh one.",
+    "repeat": "Does steps so many times; `{n}` in them is the number.",
+}
+"""What a step of each kind does, in the order in which one would tell it."""
+
 
 def kind_of(step: Mapping[str, Any]) -> str:
     """The kind of a step as it stands in a file. Raises :class:`StepError`."""
@@ -293,6 +363,10 @@ def _together(kind: str, step: Mapping[str, Any]) -> None:
             raise StepError("an answer without an id is an error")
     if kind == "write" and len({"text", "hex"} & set(step)) != 1:
         raise StepError("write needs one of text, hex")
+    if kind == "heard" and bool({"least", "most"} & set(step)) is not bool({"check", "clauses"} & set(step)):
+        raise StepError("heard needs least or most where it is a check, and only there")
+    if kind == "serve" and ("hold" in step) is bool({"status", "head", "text", "count", "tail"} & set(step)):
+        raise StepError("serve needs hold, or status and text")
     if kind == "event" and step["event"] not in EVENTS and step.get("level") != "record":
         raise StepError(f"no event is named {step['event']!r}")
     if kind == "answers" and ("times" in step) is not isinstance(step["answers"], str):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from localagent.conformance import cases, values
+from localagent.conformance import cases, steps, values
 from localagent.conformance.lines import barrier_id, ids, sent_by
 from localagent.conformance.model import Case
 
@@ -82,7 +82,7 @@ def test_the_same_id_twice_means_one_answer_after_the_other() -> None:
         ("{ absent_answer = 's' }", "no request is named 's'"),
         ("{ answer = '', any = true }", "an answer without an id is an error"),
         ("{ start = true }, { answer = 'init' }", "answer needs result or error"),
-        ("{ start = true }, { answer = 'init', error = 'bsuy' }", "is no error code"),
+        ("{ start = true }, { answer = 'init', error = 'bsuy' }", "error must be an error code"),
         ("{ start = true }, { answer = 'init', result = { a = '*strnig' } }", "'*strnig' is no pattern"),
         ("{ send = 'status', as = 's' }, { match = '$s.result', pattern = 1 }", "nothing was awaited before"),
         ("{ send = 'status', as = 's', params = { a = ['$x.y'] } }", "that is named 'x'"),
@@ -213,3 +213,7 @@ def test_a_reference_that_leads_nowhere() -> None:
     for reference in ("$w", "$v.a.5", "$v.s.x", "$v.t.0"):
         with pytest.raises(values.DanglingError):
             values.lookup(reference, {"v": VALUE}.__getitem__)
+
+
+def test_every_kind_of_step_is_told_of() -> None:
+    assert set(steps.ABOUT) == set(steps.KINDS)

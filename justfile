@@ -37,11 +37,15 @@ test-gated:
     coverage combine --quiet
     coverage report --fail-under=95
 
-# the deep profile: long campaigns, all slices, all mutants
-deep:
+# the deep profile: long campaigns, all slices, and the whole kill matrix
+deep: && matrix
     LOCALAGENT_HYPOTHESIS=deep pytest -n 2 -m "deep or not deep" --timeout=3600
 
-# see that the suite finds every fault of the zoo (under 6 minutes on 2 cores); --full: the whole matrix (hours)
+# every mutant through every case of the suite; no check may see fewer mutants than it did (ARGS: --record FILE)
+matrix *ARGS:
+    localagent conform selftest --full --jobs 10 {{ARGS}}
+
+# see that the suite finds every fault of the zoo (under 6 minutes on 2 cores)
 selftest *ARGS:
     localagent conform selftest {{ARGS}}
 

@@ -51,7 +51,7 @@ function _shtab_localagent_using
 end
 
 set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' settings 'settings schema' 'settings check' 'settings init' models 'models refresh' conform 'conform list' 'conform explain' 'conform smoke' 'conform selftest' judge replay
-set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --profile --prompts --report --save --select
+set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --profile --prompts --record --report --save --select
 
 complete -c localagent -e
 complete -c localagent -f
@@ -137,7 +137,8 @@ complete -c localagent -n '_shtab_localagent_using conform smoke' -l jobs -x -d 
 complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a selftest -d 'see that the suite finds each fault of a zoo of broken backends'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -s h -l help -d 'show this help message and exit'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l select -x -d 'mutants by glob on their name or module; may be given again'
-complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case, and which checks see none (hours)'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case, and which checks see none (most of an hour on 2 cores)'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l record -x -d 'with --full: write the checks that see no mutant there'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l jobs -x -d 'children at a time (4: many of them only wait)'
 complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a judge -d 'judge a recorded conversation, ours or anybody'"'"'s'
 complete -c localagent -n '_shtab_localagent_using judge' -s h -l help -d 'show this help message and exit'

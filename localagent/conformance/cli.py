@@ -89,8 +89,10 @@ def _add_selftest(
     parser = actions.add_parser("selftest", help="see that the suite finds each fault of a zoo of broken backends")
     mutants = "mutants by glob on their name or module; may be given again"
     parser.add_argument("--select", metavar="PATTERN", action="append", default=argparse.SUPPRESS, help=mutants)
-    whole = "every mutant through every case, and which checks see none (hours)"
+    whole = "every mutant through every case, and which checks see none (most of an hour on 2 cores)"
     parser.add_argument("--full", action="store_true", help=whole)
+    record = "with --full: write the checks that see no mutant there"
+    parser.add_argument("--record", metavar="FILE", help=record)
     jobs = "children at a time (4: many of them only wait)"
     parser.add_argument("--jobs", metavar="N", type=int, default=4, help=jobs)
     parser.set_defaults(action="selftest", run=selftest)

@@ -7,7 +7,7 @@ backend without a fault goes through the same cases by the suite's own rules, an
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from localagent.conformance import cases, judge, play, stimuli
+from localagent.conformance import cases, judge, play, processes, stimuli
 from localagent.conformance.model import (
     Calibration,
     Case,
@@ -26,12 +26,13 @@ from localagent.conformance.model import (
 )
 from localagent.conformance.suite import Event, Probed, Suite, probe, settled
 
-from .mutant import Mutant, zoo
+from .mutant import PROGRAM, Mutant, zoo
 
 RED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
 _UNRUN: Final = frozenset({Verdict.NOT_CLAIMED, Verdict.NOT_EXERCISED})
 FIXTURES: Final = frozenset({"store", "settings"})
 """What the cases may prepare in the home: our backend reads both."""
+SANITY: Final = probe("first")
 _PROGRAM: Final = (sys.executable, "-m", "localagent", "serve", "--stdio")
 
 
@@ -47,6 +48,23 @@ class Brisk(Calibration):
     def start_ms(self) -> float:
         """A third of what a stranger gets: many a mutant never says the first thing that is waited for."""
         return super().start_ms / 3
+
+
+Plan = Sequence[tuple[Mutant, Sequence[Case]]]
+"""Mutants, each with the cases that it is put through."""
+Progress = Callable[[int, int], None]
+"""Told how many pairs are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of a mutant in one case: which checks are red, whether any was judged, whether all its own held."""
+
+    mutant: str
+    case: str
+    red: tuple[str, ...]
+    ran: bool
+    held: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +130,7 @@ def named(mutants: Iterable[Mutant]) -> tuple[Case, ...]:
 
 def target_of(mutant: Mutant, capabilities: frozenset[str]) -> Target:
     """The program that a mutant is."""
-    argv = (sys.executable, "-m", __package__ or "localagent.selftest", mutant.name, "serve", "--stdio")
+    argv = (sys.executable, *PROGRAM, mutant.name, "serve", "--stdio")
     return Target(argv, capabilities=capabilities, prompts=stimuli.SCRIPTED, fixtures=FIXTURES)
 
 
@@ -143,63 +161,64 @@ class Learning:
         self._more(event)
 
 
-def run(
-    plan: Sequence[tuple[Mutant, Sequence[Case]]], known: Learning, jobs: int, done: Callable[[Mutant], None]
-) -> tuple[Outcome, ...]:
+def run(plan: Plan, known: Learning, jobs: int, done: Progress) -> tuple[Outcome, ...]:
     """Run each mutant through its cases and the probe; what waits on purpose begins first."""
-    sanity = probe("first")
-    pairs = [(mutant, case) for mutant, some in plan for case in (sanity, *some)]
-    pairs.sort(key=lambda pair: _waits(pair[1]), reverse=True)
-    left = {mutant.name: 1 + len(some) for mutant, some in plan}
-    red: dict[str, dict[str, tuple[str, ...]]] = {mutant.name: {} for mutant, _ in plan}
-    ran: dict[str, set[str]] = {mutant.name: set() for mutant, _ in plan}
-    sane: dict[str, bool] = {}
+    pairs = [(mutant, case) for mutant, some in plan for case in (SANITY, *some)]
+    pairs.sort(key=lambda pair: waits(pair[1]), reverse=True)
     with ThreadPoolExecutor(jobs) as pool:
-        for mutant, case, results in pool.map(
-            lambda pair: (pair[0], pair[1], _attempt(pair[0], pair[1], known)), pairs
-        ):
-            if case is sanity:
-                own = {each.check for each in case.checks}
-                sane[mutant.name] = all(each.verdict is Verdict.HELD for each in results if each.check in own)
-            red[mutant.name][case.id] = tuple(each.check for each in results if each.verdict in RED)
-            if any(each.verdict not in _UNRUN for each in results):
-                ran[mutant.name].add(case.id)
-            left[mutant.name] -= 1
-            if not left[mutant.name]:
-                done(mutant)
+        attempts = pool.map(lambda pair: attempt(pair[0], pair[1], known.capabilities, known.calibration), pairs)
+        return gathered(plan, attempts, done)
+
+
+def gathered(plan: Plan, attempts: Iterable[Attempt], done: Progress) -> tuple[Outcome, ...]:
+    """What became of each mutant, out of what became of each pair."""
+    by_name = {mutant.name: mutant for mutant, _ in plan}
+    total = sum(1 + len(some) for _, some in plan)
+    red: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in by_name}
+    ran: dict[str, set[str]] = {name: set() for name in by_name}
+    sane: dict[str, bool] = {}
+    for count, each in enumerate(attempts, 1):
+        if each.case == SANITY.id:
+            sane[each.mutant] = each.held
+        red[each.mutant][each.case] = each.red
+        if each.ran:
+            ran[each.mutant].add(each.case)
+        done(count, total)
     return tuple(
-        Outcome(
-            mutant,
-            expected().get(mutant.name, ()),
-            red[mutant.name],
-            frozenset(ran[mutant.name]),
-            sane[mutant.name],
-        )
-        for mutant, _ in plan
+        Outcome(mutant, expected().get(name, ()), red[name], frozenset(ran[name]), sane[name])
+        for name, mutant in by_name.items()
     )
 
 
-def _waits(case: Case) -> int:
+def waits(case: Case) -> int:
     """Milliseconds that a case surely takes: pauses, and the least time until an end that it waits for."""
     return sum(step.args.get("pause_ms", 0) + step.args.get("not_before_ms", 0) for step in case.steps)
 
 
-def _attempt(mutant: Mutant, case: Case, known: Learning) -> tuple[CheckResult, ...]:
-    target = target_of(mutant, known.capabilities)
+def attempt(
+    mutant: Mutant,
+    case: Case,
+    capabilities: frozenset[str],
+    calibration: Calibration,
+    start: processes.Start = processes.start,
+) -> Attempt:
+    """Put a mutant through a case."""
+    target = target_of(mutant, capabilities)
     told = settled(case, target)
     if told is not None:
-        return told.results
-    transcript = play.play(case, target, known.calibration)
-    return tuple(judge.judge(transcript, case, known.capabilities))
+        results: Sequence[CheckResult] = told.results
+    else:
+        results = tuple(judge.judge(play.play(case, target, calibration, start=start), case, capabilities))
+    own = {each.check for each in case.checks}
+    return Attempt(
+        mutant.name,
+        case.id,
+        red=tuple(each.check for each in results if each.verdict in RED),
+        ran=any(each.verdict not in _UNRUN for each in results),
+        held=all(each.verdict is Verdict.HELD for each in results if each.check in own),
+    )
 
 
 def runnable(case: Case, known: Learning) -> bool:
     """True when our backend can be put through the case: it advertises what that needs."""
     return settled(case, target_of(next(iter(zoo().values())), known.capabilities)) is None
-
-
-def unseen(outcomes: Iterable[Outcome], some: Iterable[Case]) -> Iterator[str]:
-    """The checks of these cases that no mutant has turned red."""
-    seen = {f"{case}: {check}" for outcome in outcomes for case, checks in outcome.red.items() for check in checks}
-    for case in some:
-        yield from (each.check for each in case.checks if f"{case.id}: {each.check}" not in seen)

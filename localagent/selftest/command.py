@@ -4,24 +4,16 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final, TextIO
 
 from localagent.conformance import cases
 from localagent.conformance.model import FAILED, Case, CaseResult
 from localagent.conformance.suite import Done, Event
 
-from .campaign import (
-    Learning,
-    Outcome,
-    case_of,
-    chosen,
-    expected,
-    named,
-    run,
-    runnable,
-    unmutated,
-    unseen,
-)
+from . import blind
+from .campaign import Learning, Outcome, case_of, chosen, expected, named, run, runnable, unmutated
+from .matrix import Matrix, whole
 from .mutant import Mutant
 
 _USAGE: Final = 3
@@ -39,23 +31,28 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
     known = Learning(_Teller(err))
     err.write(f"our backend without a fault: {len(some)} cases\n")
     failed = [each for each in unmutated(some, options.jobs, known) if each.verdict in FAILED]
-    mine = {mutant.name: {case_of(check) for check in expected().get(mutant.name, ())} for mutant in mutants}
-    plan = [
-        (mutant, some if options.full else [case for case in wanted if case.id in mine[mutant.name]])
-        for mutant in mutants
-    ]
-    err.write(f"{len(mutants)} mutants: {sum(len(each) + 1 for _, each in plan)} runs\n")
-    outcomes = run(plan, known, options.jobs, _Counter(err, len(mutants)))
-    _tell(outcomes, failed, out)
+    done = _Counter(err)
     everything = [case for case in cases.load() if runnable(case, known)]
+    if options.full:
+        err.write(f"{len(mutants)} mutants through {len(everything)} cases\n")
+        matrix = whole(mutants, everything, known, options.jobs, done)
+        outcomes = matrix.outcomes
+    else:
+        outcomes = run(_own(mutants, wanted), known, options.jobs, done)
+    _tell(outcomes, failed, out)
     barren = [] if options.select else _barren(outcomes, everything)
     for family in barren:
         out.write(f"no mutant is seen by any check of {family}\n")
-    if options.full:
-        _matrix(outcomes, everything, out)
+    gone = _matrix(matrix, everything, options, out) if options.full else False
     out.write(f"{time.monotonic() - begin:.0f} s\n")
     lost = [each for each in outcomes if not each.killed and not each.unclaimed]
-    return 1 if lost or failed or barren else 0
+    return 1 if lost or failed or barren or gone else 0
+
+
+def _own(mutants: Iterable[Mutant], wanted: Sequence[Case]) -> list[tuple[Mutant, Sequence[Case]]]:
+    """Each mutant with the cases that it names."""
+    mine = {mutant.name: {case_of(check) for check in expected().get(mutant.name, ())} for mutant in mutants}
+    return [(mutant, [case for case in wanted if case.id in mine[mutant.name]]) for mutant in mutants]
 
 
 class _Teller:
@@ -70,16 +67,20 @@ class _Teller:
 
 
 class _Counter:
-    """Counts the mutants that are done."""
+    """Counts the runs that are done: at each of them for somebody who looks on, else at every tenth part."""
 
-    def __init__(self, err: TextIO, of: int) -> None:
-        self._err, self._of, self._done = err, of, 0
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._tenths = 0
 
-    def __call__(self, mutant: Mutant) -> None:
-        self._done += 1
+    def __call__(self, done: int, of: int) -> None:
+        tenths = 10 * done // of
         if self._err.isatty():
-            self._err.write(f"\r\033[K{self._done} of {self._of} mutants" + ("\n" if self._done == self._of else ""))
-            self._err.flush()
+            self._err.write(f"\r\033[K{done} of {of} runs" + ("\n" if done == of else ""))
+        elif tenths > self._tenths:
+            self._err.write(f"{done} of {of} runs\n")
+        self._tenths = tenths
+        self._err.flush()
 
 
 def _tell(outcomes: Sequence[Outcome], failed: Sequence[CaseResult], out: TextIO) -> None:
@@ -113,12 +114,27 @@ def _barren(outcomes: Iterable[Outcome], some: Iterable[Case]) -> list[str]:
     return sorted({case.family for case in some} - seen)
 
 
-def _matrix(outcomes: Sequence[Outcome], some: Sequence[Case], out: TextIO) -> None:
-    """What the whole matrix says of the checks: how often cases were red, and which checks no mutant turns red."""
-    red = Counter(case.partition(".")[0] for each in outcomes for case, checks in each.red.items() if checks)
-    left = Counter(check.partition(".")[0] for check in unseen(outcomes, some))
-    checks = Counter(case.family for case in some for _ in case.checks)
-    out.write(f"{'family':<14} {'checks':>7} {'no mutant':>10} {'red cases':>10}\n")
-    for family in sorted(checks):
-        out.write(f"{family:<14} {checks[family]:>7} {left[family]:>10} {red[family]:>10}\n")
-    out.write(f"{'total':<14} {checks.total():>7} {left.total():>10} {red.total():>10}\n")
+def _matrix(matrix: Matrix, some: Sequence[Case], options: Namespace, out: TextIO) -> bool:
+    """What the whole matrix says of the checks. True when checks see no mutant that did when the list was written."""
+    for case, red in matrix.noise.items():
+        out.write(f"not counted, red without a fault: {case} ({', '.join(sorted(red))})\n")
+    seen = blind.seen(matrix.outcomes)
+    unseen = [each for each in blind.every(some) if each not in seen]
+    times = Counter(blind.family(check) for each in matrix.outcomes for red in each.red.values() for check in red)
+    table = blind.table(some, unseen)
+    out.write(f"{'family':<14} {'checks':>7} {'no mutant':>10} {'times red':>10}\n")
+    for family, (checks, left) in table.items():
+        out.write(f"{family:<14} {checks:>7} {left:>10} {times[family]:>10}\n")
+    out.write(f"{'total':<14} {len(blind.every(some)):>7} {len(unseen):>10} {times.total():>10}\n")
+    played = sum(len(each.red) for each in matrix.outcomes)
+    out.write(f"{played} runs; {matrix.spared} more could not have been red\n")
+    if options.record:
+        Path(options.record).write_text(blind.text(unseen), encoding="utf-8")
+    if options.select:
+        return False
+    gone = sorted(set(unseen) - blind.listed())
+    for check in gone:
+        out.write(f"sees no mutant any more: {check}\n")
+    if gained := blind.listed() - set(unseen):
+        out.write(f"{len(gained)} checks are listed as blind that see a mutant: {', '.join(sorted(gained))}\n")
+    return bool(gone)

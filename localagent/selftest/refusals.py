@@ -3,14 +3,14 @@
 from typing import Annotated, Any
 
 from .mutant import fault
-from .tools import around, instead_of, passed, put_item, unchecked
+from .tools import around, instead_of, passed, put_field, put_item, unchecked
 
 
 def _code(check: str, code: str) -> None:
     """Let a check of admission refuse with another code."""
     from statemachines import admission
 
-    object.__setattr__(getattr(admission, check), "code", code)
+    put_field(getattr(admission, check), "code", code)
 
 
 # codes

@@ -3,13 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any
+from typing import Any, Final
+
+REPLACED: Final[list[tuple[object, str, object]]] = []
+"""The places of the faults that were put into this process: owner, name, and what was there. A table has no names."""
 
 
 def put(owner: Any, name: str, value: object) -> None:
     """Replace an attribute. Raises AttributeError where there is none: a mutant without its place would be none."""
     if not hasattr(owner, name):
         raise AttributeError(f"{owner!r} has no {name}")
+    REPLACED.append((owner, name, getattr(owner, name)))
     setattr(owner, name, value)
 
 
@@ -54,10 +58,17 @@ def passed(check: str) -> None:
     put_item(routes.PREDICATES, key, lambda asked, facts: True)
 
 
+def put_field(frozen: Any, name: str, value: object) -> None:
+    """Replace a field of a frozen object that has it."""
+    REPLACED.append((frozen, name, getattr(frozen, name)))
+    object.__setattr__(frozen, name, value)
+
+
 def put_item(table: Any, key: object, value: object) -> None:
     """Replace an entry of a table that has it."""
     if key not in table:
         raise KeyError(key)
+    REPLACED.append((table, "", table[key]))
     table[key] = value
 
 

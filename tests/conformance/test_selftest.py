@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,12 +14,14 @@ from localagent.cli import main
 from localagent.conformance import cases, coverage, judge, play
 from localagent.conformance.model import Case, CaseResult, CheckResult, Transcript, Verdict
 from localagent.conformance.suite import probe
-from localagent.selftest import campaign, command, mutant, tools
+from localagent.selftest import blind, campaign, command, mutant, tools
 from localagent.selftest.campaign import Learning, Outcome, case_of, expected
-from localagent.selftest.mutant import Mutant, zoo
+from localagent.selftest.matrix import Matrix
+from localagent.selftest.mutant import zoo
 
 _INSTALLS = """
 import os, sys
+from localagent.selftest import tools
 from localagent.selftest.mutant import zoo
 import localagent.core.connection, localagent.runner.turn, localagent.sessions.store, localagent.shell.loop
 import localagent.sessions.discovery, localagent.sessions.listing
@@ -31,6 +33,8 @@ for mutant in zoo().values():
         except BaseException as fault:
             print(mutant.name, repr(fault), flush=True)
             os._exit(1)
+        if not tools.REPLACED:
+            print(mutant.name, "replaces nothing", flush=True)
         os._exit(0)
     os.waitpid(child, 0)
 """
@@ -100,7 +104,7 @@ def test_a_mutant_is_a_program_that_knows_how_it_is_called(arguments: list[str],
 # the campaign, with made-up backends
 
 
-def _play_nothing(case: Case, target: Any, calibration: Any) -> Any:
+def _play_nothing(case: Case, target: Any, calibration: Any, start: Any) -> Any:
     return case, target
 
 
@@ -123,9 +127,9 @@ class Fake:
         ]
 
 
-def _selftest(*names: str, full: bool = False, jobs: int = 2) -> tuple[int, str]:
+def _selftest(*names: str, jobs: int = 2) -> tuple[int, str]:
     out = io.StringIO()
-    options = Namespace(select=list(names), full=full, jobs=jobs)
+    options = Namespace(select=list(names), full=False, record=None, jobs=jobs)
     return command.selftest(options, out, io.StringIO()), out.getvalue()
 
 
@@ -166,18 +170,71 @@ def test_what_our_backend_does_not_claim_yet_is_no_survivor(monkeypatch: pytest.
     assert command._word(outcome[0]) == "not claimed"
 
 
-def _ignore(done: Mutant) -> None:
+def _ignore(done: int, of: int) -> None:
     pass
 
 
+_FEW: Final = tuple(case for case in cases.load() if case.id in ("shut.idle", "shut.params"))
+_EXIT: Final = "shut.idle/exit"
+
+
+def _matrix(*red: str, noise: Mapping[str, frozenset[str]] | None = None) -> Matrix:
+    outcome = Outcome(zoo()["shutdown-exits-1"], expected()["shutdown-exits-1"], {"shut.idle": red}, frozenset(), True)
+    return Matrix((outcome,), noise or {}, spared=41)
+
+
+def _told(matrix: Matrix, record: str | None = None, select: list[str] | None = None) -> tuple[bool, list[str]]:
+    out = io.StringIO()
+    gone = command._matrix(matrix, _FEW, Namespace(record=record, select=select), out)
+    return gone, out.getvalue().splitlines()
+
+
 def test_the_whole_matrix_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    Fake(monkeypatch, {"shutdown-exits-1": expected()["shutdown-exits-1"]})
-    few = [case for case in cases.load() if case.id in ("shut.idle", "shut.params")]
-    monkeypatch.setattr(cases, "load", lambda: few)
-    status, told = _selftest("shutdown-exits-1", full=True)
-    assert status == 0
-    checks = sum(len(case.checks) for case in few)
-    assert told.splitlines()[-2].split() == ["total", str(checks), str(checks - 1), "1"]
+    everything = blind.every(_FEW)
+    monkeypatch.setattr(blind, "listed", lambda: frozenset(everything) - {_EXIT})
+    gone, told = _told(_matrix(_EXIT, "trace/SHUT-04"))
+    assert not gone
+    own = sum(len(case.checks) for case in _FEW)
+    assert f"{'shut':<14} {own:>7} {own - 1:>10} {1:>10}" in told
+    total = len(everything)
+    assert f"{'total':<14} {total:>7} {total - 1 - ('trace/SHUT-04' in everything):>10} {2:>10}" in told
+    assert "1 runs; 41 more could not have been red" in told
+
+
+def test_a_check_that_has_gone_blind_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blind, "listed", lambda: frozenset(blind.every(_FEW)) - {_EXIT})
+    gone, told = _told(_matrix())
+    assert gone
+    assert told[-1] == f"sees no mutant any more: {_EXIT}"
+    assert _told(_matrix(), select=["shutdown-exits-1"])[0] is False  # who asks for a part knows that it is one
+
+
+def test_a_check_that_sees_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blind, "listed", lambda: frozenset(blind.every(_FEW)))
+    gone, told = _told(_matrix(_EXIT))
+    assert not gone
+    assert told[-1] == f"1 checks are listed as blind that see a mutant: {_EXIT}"
+
+
+def test_noise_is_told() -> None:
+    _, told = _told(_matrix(_EXIT, noise={"shut.idle": frozenset({"shut.idle/stopping"})}))
+    assert told[0] == "not counted, red without a fault: shut.idle (shut.idle/stopping)"
+
+
+def test_the_list_of_blind_checks_can_be_written_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "blind.txt"
+    _told(_matrix(_EXIT), record=str(file))
+    monkeypatch.setattr(blind, "files", lambda _: tmp_path)
+    blind.listed.cache_clear()
+    assert blind.listed() == set(blind.every(_FEW)) - {_EXIT}
+    blind.listed.cache_clear()
+
+
+def test_blind_checks_are_checks_and_no_mutant_names_them() -> None:
+    everything = set(blind.every(cases.load()))
+    named = {check.rpartition(": ")[2] for checks in expected().values() for check in checks}
+    assert blind.listed() <= everything
+    assert blind.listed() & named == set()
 
 
 def test_a_family_without_a_mutant_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,3 +268,18 @@ def test_the_real_thing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     status = main(["conform", "selftest", *(part for name in chosen for part in ("--select", name))])
     assert "4 killed" in capsys.readouterr().out
     assert status == 0
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_runs_are_counted() -> None:
+    plain, terminal = io.StringIO(), _Terminal()
+    for err in (plain, terminal):
+        count = command._Counter(err)
+        for done in range(1, 41):
+            count(done, 40)
+    assert plain.getvalue().splitlines() == [f"{done} of 40 runs" for done in range(4, 41, 4)]
+    assert terminal.getvalue().endswith("\r\033[K40 of 40 runs\n")

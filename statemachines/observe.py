@@ -31,9 +31,10 @@ from statemachines.witness.amiss import Blame
 from statemachines.witness.frames import Told
 from statemachines.witness.leaving import leave
 from statemachines.witness.ledger import Asked, Data, Ledger, Line
-from statemachines.witness.rules import NOBODY, violations
+from statemachines.witness.rules import violations
 from statemachines.witness.search import Guess, Step
 from statemachines.witness.shapes import SHAPES, SIXTEEN, Fault, misshapen
+from statemachines.witness.view import NOBODY
 
 __all__ = ["PLAIN", "Explanation", "Finding", "Line", "Observer", "Source", "Step"]
 

@@ -34,8 +34,14 @@ DEADLINE_MS: Final = 2_000.0
 ALWAYS: Final = SIXTEEN - {*NEEDS.values(), "model.catalog.status", "operation.cancel"}
 """The capabilities that no client must require (CLIENT-29, CLIENT-30): a backend is held to these in any case."""
 
-_BYTES: Final = ("FRAME-02", "FRAME-03", "FRAME-04", "FRAME-05", "FRAME-06")
+_BYTES: Final = ("FRAME-02", "FRAME-03", "FRAME-04", "FRAME-05", "FRAME-06", "FRAME-10", "FRAME-11")
 """What every line of output shows."""
+_SIZE: Final = "BOUND-02"
+"""What it shows where it was recorded byte by byte."""
+_ENVELOPE: Final = frozenset({"protocol", "version", "instance_id", "seq", "result", "error"})
+"""Of these a frame has some, however wrong it is."""
+_STORED: Final = frozenset({"event_id", "event_type", "payload"})
+"""Keys of every stored record."""
 
 
 def _checked(clause: str) -> bool:
@@ -46,7 +52,7 @@ def _checked(clause: str) -> bool:
     return entry.observability in ("", "wire") and entry.keyword != "MAY" and entry.bound != "client"
 
 
-TRACE_CLAUSES: Final = frozenset(clause for clause in (*CLAUSES, *_BYTES) if _checked(clause))
+TRACE_CLAUSES: Final = frozenset(clause for clause in (*CLAUSES, *_BYTES, _SIZE) if _checked(clause))
 """Every clause with a trace check."""
 
 
@@ -122,8 +128,13 @@ def _in_time(child: Child, end: Item) -> bool:
 
 def _read(observer: Observer, seen: Item, trace: Trace) -> Iterator[Explanation]:
     """A line of output: its bytes are judged here, a frame by the observer."""
-    trace.looked |= {"FRAME-02", "FRAME-03", "FRAME-04", "FRAME-05", "FRAME-06"}
+    trace.looked |= {*_BYTES, *([_SIZE] if seen.line.size else [])}
     if isinstance(seen.value, dict):
+        if not _ENVELOPE & set(seen.value):
+            stored = set(seen.value) >= _STORED
+            fault = "a stored record" if stored else "an object of another kind"
+            clause = "FRAME-10" if stored else "FRAME-11"
+            trace.findings.append(Finding(seen.record, f"{fault} stands where a frame must", "frame", "", (clause,)))
         yield observer.backend(seen.value, seen.line)
         return
     try:

@@ -21,8 +21,17 @@ PLACES: Final = (
     "turns",
     "events",
     "catalogs",
+    "display",
+    "quiet",
+    "policy",
+    "refreshes",
+    "scans",
+    "stored",
 )
 """The modules that hold faults, by what they spoil."""
+
+PROGRAM: Final = ("-m", "localagent.selftest")
+"""How a mutant is started, behind the interpreter and before its name."""
 
 _FAULTS: Final[dict[str, "Mutant"]] = {}
 

@@ -21,7 +21,6 @@ from statemachines.connection import ConnectionState
 from statemachines.operation import OperationState
 from statemachines.run import ACTIVE, FINISHING, OVER
 from statemachines.witness.ledger import ENVELOPE, Asked
-from statemachines.witness.rules import View
 from statemachines.witness.shapes import (
     EXTENSIONS,
     SHAPES,
@@ -32,6 +31,7 @@ from statemachines.witness.shapes import (
     misshapen,
     size_of,
 )
+from statemachines.witness.view import View
 
 Verdict = bool | None
 Fact = Callable[[View], Verdict]

@@ -6,90 +6,16 @@ the one after the frame.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from statemachines.attachment import AttachmentState
 from statemachines.client_call import ClientCallState
 from statemachines.connection import ConnectionState
 from statemachines.run import ACTIVE, RunState
-from statemachines.step import World
-from statemachines.witness.ledger import SNAPSHOT_OF, Asked, Data, Ledger, RunMemory, Segment, Snapshot, entries_of
+from statemachines.witness.ledger import Data, entries_of
 from statemachines.witness.shapes import DESCRIPTORS, LIMITS, SIXTEEN, STARTUP_CODES, TOOL_LIMITS, Fault, size_of
-
-NOBODY: Final = Asked(0)
-"""Stands where no request is meant."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What a rule or a fact may look at."""
-
-    ledger: Ledger
-    world: World
-    asked: Asked = NOBODY
-    """The request that the frame answers."""
-    data: Data = field(default_factory=dict)
-    """What the frame carries: the whole frame, a result, an event's data."""
-    startup: Asked | None = None
-    """The ``initialize`` that was admitted."""
-    work: Asked | None = None
-    """The request the session worker is busy with."""
-
-    @property
-    def params(self) -> Data:
-        """The params of the request."""
-        return self.asked.params
-
-    @property
-    def run(self) -> RunMemory:
-        """The run that began last."""
-        return self.ledger.run
-
-    @property
-    def negotiated(self) -> frozenset[str]:
-        """The names that the admitted initialization required."""
-        return frozenset(each for each in self._required("required_capabilities") if isinstance(each, str))
-
-    @property
-    def tools(self) -> dict[str, Data]:
-        """The client tools that were registered, by name."""
-        given = (each for each in self._required("client_tools") if isinstance(each, dict))
-        return {tool["name"]: tool for tool in given if isinstance(tool.get("name"), str)}
-
-    def _required(self, key: str) -> list[object]:
-        found = self.startup.params.get(key) if self.startup else None
-        return found if isinstance(found, list) else []
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The snapshot that the request pages, as it was before the answer."""
-        return self.ledger.snapshot(SNAPSHOT_OF[self.asked.method])
-
-    @property
-    def joints(self) -> list[tuple[Data | None, Data]]:
-        """Each entry of the page with the one before it; None before the first of all."""
-        pages_on = self.asked.continues or self.asked.method == "history.page"
-        before = self.snapshot.cursors.get(self.asked.name("cursor")) if pages_on else None
-        chain = [before, *entries_of(self.data)]
-        return [(left, right) for left, right in pairwise(chain) if right is not None]
-
-    @property
-    def segment(self) -> Segment:
-        """The segment that the event names."""
-        return self.run.segments.get(self.data["message_id"], Segment())
-
-    @property
-    def card(self) -> Data:
-        """The card that the event carries."""
-        card: Data = self.data["card"]
-        return card
-
-    @property
-    def shown(self) -> Data | None:
-        """The snapshot of that card that was shown last."""
-        return self.run.cards.get(self.data["activity_id"])
+from statemachines.witness.view import View
 
 
 class Rule(NamedTuple):
@@ -232,6 +158,10 @@ def _given_up(v: View) -> bool:
     return bool(v.data["error_code"] == "output_unavailable")
 
 
+def _beyond_bounds(v: View) -> bool:
+    return bool(v.data["error_code"] == "content_limit")
+
+
 def _told_whole(v: View) -> bool:
     partial = v.data["outcome"] != "completed"
     return _given_up(v) or all(each.partial in (None, partial) for each in v.run.segments.values())
@@ -366,7 +296,10 @@ RULES: Final = (
     Rule("event/approval.requested", "BOUND-26", "it expires later than the bound",
          lambda v: v.data["expires_in_ms"] <= 60000),
     Rule("event/run.finished", "BASE-OP-155 ERR-45", "error_code does not fit the outcome", _terminal_code),
-    Rule("event/run.finished", "D61", "the last reconciliation's partial does not fit the outcome", _told_whole),
+    Rule("event/run.finished", "EVT-29 D61", "a run beyond its bounds does not say that its text is partial",
+         lambda v: not _beyond_bounds(v) or _told_whole(v)),
+    Rule("event/run.finished", "D61", "the last reconciliation's partial does not fit the outcome",
+         lambda v: _beyond_bounds(v) or _told_whole(v)),
     Rule("event/run.finished", "EVT-47 EVT-26", "a segment with text was not reconciled", _reconciled),
     Rule("event/run.finished", "EVT-52", "the revision was issued before",
          lambda v: v.data["revision"] is None or v.data["revision"] not in v.ledger.issued),

@@ -26,8 +26,8 @@ from statemachines.step import Feed, ImpossibleInputError, Move, World, machine_
 from statemachines.witness.facts import Refusal, checks, grounds_of, instance_of, obstacle, refusable, refusals
 from statemachines.witness.frames import CODE_OF, Told, startup_feeds, work_feeds
 from statemachines.witness.ledger import Asked, Ledger
-from statemachines.witness.rules import View
 from statemachines.witness.shapes import WORKER_CODES
+from statemachines.witness.view import View
 
 MOST: Final = 8
 """Guesses kept at once."""

@@ -116,6 +116,38 @@ def test_lines_that_are_no_frames() -> None:
     assert judged(talk)["trace/FRAME-02"].verdict is Verdict.VIOLATED
 
 
+STORED = '{"event_id": "1", "event_type": "user_input", "payload": {"text": "Hi"}, "session_id": "s1"}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "clause"), [(STORED, "FRAME-10"), ('{"type": "text_delta", "text": "Hi"}\n', "FRAME-11")]
+)
+def test_objects_without_an_envelope_are_something_internal(line: str, clause: str) -> None:
+    found = judged(Talk().ready().add(dir="backend", line=line).shut().end())
+    one, other = (found[f"trace/{each}"].verdict for each in (clause, *{"FRAME-10", "FRAME-11"} - {clause}))
+    assert (one, other) == (Verdict.VIOLATED, Verdict.HELD)
+
+
+def test_an_answer_without_an_envelope_is_nothing_internal() -> None:
+    found = judged(
+        Talk().ready().ask("status", "s").add(dir="backend", line='{"id": "s", "result": {}}\n').shut().end()
+    )
+    assert {found["trace/FRAME-10"].verdict, found["trace/FRAME-11"].verdict} == {Verdict.HELD}
+
+
+@pytest.mark.parametrize(("size", "verdict"), [(65_536, Verdict.HELD), (65_537, Verdict.VIOLATED)])
+def test_the_bound_of_an_output_frame_counts_its_lf(size: int, verdict: Verdict) -> None:
+    talk = Talk().ready().ask("status", "s").result(t.status(), "s")
+    line = talk.records[-1]["line"]
+    talk.records[-1]["line"] = line[:1] + " " * (size - len(line)) + line[1:]
+    assert judged(talk.shut().end())["trace/BOUND-02"].verdict is verdict
+
+
+def test_the_size_of_a_decoded_frame_is_not_known() -> None:
+    found = {each.check: each for each in judge(recorded(_trace(lambda w: w.ready())), None, None)}
+    assert found["trace/BOUND-02"].verdict is Verdict.NOT_EXERCISED
+
+
 def test_garbage_pieces_and_oversize_lines_of_the_client_are_no_fault() -> None:
     talk = Talk().add(dir="client", line="{]\n{}\n").error("invalid_request", None).error("invalid_request", None)
     whole = ask("status", "s")["line"]

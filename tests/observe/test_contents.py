@@ -212,6 +212,7 @@ CASES: list[tuple[str, str, Write]] = [
     ("BOUND-26", "later", lambda w: w.running().approval(expires_in_ms=60001)),
     ("BASE-OP-155", "error_code", lambda w: w.running().finished(error_code="execution_failed")),
     ("BASE-OP-155", "error_code", lambda w: w.running().finished("failed", error_code=None)),
+    ("EVT-29", "beyond its bounds", lambda w: w.running().whole().finished("failed", error_code="content_limit")),
     ("D61", "partial", lambda w: w.running().whole(partial=True).finished()),
     ("D61", "partial", lambda w: w.running().whole().finished("failed")),
     ("EVT-47", "not reconciled", lambda w: w.running().delta().finished("failed")),

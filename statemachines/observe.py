@@ -319,7 +319,7 @@ class Observer:
         if faults:  # it is misshapen: what it tells is not sure, and no rule can be asked
             return self._envelope(told.label, frame, guess, list(map(self._fault, faults)))
         view = replace(search.view(guess, self._ledger, asked), data=told.data)
-        kinds = ("event", rules) if rules.startswith("event/") else (rules,)
+        kinds = ("event", rules, f"{rules}/{told.data.get('error_code')}") if rules.startswith("event/") else (rules,)
         self._looked.update(sight.ruled(("frame", *kinds), view.negotiated))
         faults = [
             *violations("frame", replace(view, data=frame)),

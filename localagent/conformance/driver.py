@@ -22,6 +22,8 @@ from .model import Record
 from .pump import KEEP_BYTES, Kept, Pump
 from .streams import Stream, command, make
 
+OWN: Final = "MC_"
+"""How variables begin that would choose a backend's settings: none is inherited, or cases would mean others."""
 GRACE: Final = 1.0
 """Seconds that processes of the group have to be gone after their leader."""
 
@@ -52,7 +54,8 @@ class Child:
             for kind, to_child in ((stdin, True), (stdout, False), ("pipe", False)):
                 made.append(make(kind, to_child=to_child))
             streams = (made[0].child, made[1].child, made[2].child)
-            self._process = start(command(list(argv), stdin, stdout), streams, cwd, {**os.environ, **environ})
+            inherited = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
+            self._process = start(command(list(argv), stdin, stdout), streams, cwd, {**inherited, **environ})
         except BaseException:
             for each in made:
                 each.close()

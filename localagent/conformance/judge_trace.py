@@ -4,10 +4,10 @@ Each child of the transcript is replayed by an observer of its own. A finding vi
 is checked here; a clause that was looked at, and that no finding names, held.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from localagent.conformance.judge_lines import STOPS, Child, Item, words
 from localagent.conformance.model import Blame, CheckResult, Verdict
@@ -42,6 +42,8 @@ _ENVELOPE: Final = frozenset({"protocol", "version", "instance_id", "seq", "resu
 """Of these a frame has some, however wrong it is."""
 _STORED: Final = frozenset({"event_id", "event_type", "payload"})
 """Keys of every stored record."""
+_TOLD: Final = frozenset({"type", "event", "event_type", "kind"})
+"""By one of these an event says which it is."""
 
 
 def _checked(clause: str) -> bool:
@@ -131,10 +133,8 @@ def _read(observer: Observer, seen: Item, trace: Trace) -> Iterator[Explanation]
     trace.looked |= {*_BYTES, *([_SIZE] if seen.line.size else [])}
     if isinstance(seen.value, dict):
         if not _ENVELOPE & set(seen.value):
-            stored = set(seen.value) >= _STORED
-            fault = "a stored record" if stored else "an object of another kind"
-            clause = "FRAME-10" if stored else "FRAME-11"
-            trace.findings.append(Finding(seen.record, f"{fault} stands where a frame must", "frame", "", (clause,)))
+            what, clauses = _stranger(seen.value)
+            trace.findings.append(Finding(seen.record, f"{what} stands where a frame must", "frame", "", clauses))
         yield observer.backend(seen.value, seen.line)
         return
     try:
@@ -143,6 +143,15 @@ def _read(observer: Observer, seen: Item, trace: Trace) -> Iterator[Explanation]
     except UnicodeDecodeError:
         fault, clauses = "a line of output is not UTF-8", ("FRAME-02", "FRAME-06")
     trace.findings.append(Finding(seen.record, fault, "frame", "", clauses))
+
+
+def _stranger(value: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """What an object without any member of an envelope is, and which clauses it violates."""
+    if set(value) >= _STORED:
+        return "a stored record", ("FRAME-10", "FRAME-06")
+    if _TOLD & set(value):
+        return "an event of another form", ("FRAME-11", "FRAME-06")
+    return "an object of another kind", ("FRAME-06",)
 
 
 def trace_checks(traces: Iterable[Trace], capabilities: frozenset[str] | None) -> Iterator[CheckResult]:

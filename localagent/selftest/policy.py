@@ -167,14 +167,6 @@ def names_shown_as_they_are() -> None:
 
 
 @fault
-def unapproved_servers_connected() -> None:
-    """An MCP server needs no approval."""
-    from localagent.settings import mcp
-
-    put(mcp, "_is_approved", lambda key, definition, approvals: True)
-
-
-@fault
 def unapproved_servers_run() -> None:
     """The command of an MCP server is run before anybody looks for an approval."""
     from localagent.settings import mcp
@@ -195,12 +187,14 @@ def _run(bodies: Iterable[Any]) -> None:
 
 @fault
 def project_approves_servers() -> None:
-    """Any MCP server of the working directory is approved."""
+    """Any MCP server of the working directory is approved, and started."""
     from localagent.settings import mcp
 
     @around(mcp, "_is_approved")
     def is_approved(original: Any, key: Any, definition: Any, approvals: Any) -> bool:
         mine = os.path.dirname(definition.source) == os.path.realpath(os.getcwd())
+        if mine:
+            _run([definition.body])
         return mine or bool(original(key, definition, approvals))
 
 

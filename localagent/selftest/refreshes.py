@@ -396,11 +396,11 @@ def acknowledgement_of_another_shape() -> None:
 
 @fault
 def extensions_in_another_envelope() -> None:
-    """The answer to a refresh, and the errors of operation.cancel, say beside that what they are about."""
+    """The answer to a refresh, and the errors of operation.cancel, have another version."""
 
     def change(frame: Any) -> None:
         if "selection_unchanged" in (frame.get("result") or {}) or frame.get("error") == {"code": "operation_missing"}:
-            frame["method"] = "model.refresh"
+            frame["version"] = "1"
 
     _rewriting(change)
 

@@ -19,7 +19,10 @@ from statemachines.witness.view import View
 
 
 class Rule(NamedTuple):
-    """``on`` names frames, several with spaces: ``frame``, ``event``, ``event/NAME``, ``result/METHOD``."""
+    """``on`` names frames, several with spaces.
+
+    ``frame``, ``event``, ``event/NAME``, ``event/NAME/CODE`` for those with that error code, ``result/METHOD``.
+    """
 
     on: str
     by: str
@@ -296,8 +299,8 @@ RULES: Final = (
     Rule("event/approval.requested", "BOUND-26", "it expires later than the bound",
          lambda v: v.data["expires_in_ms"] <= 60000),
     Rule("event/run.finished", "BASE-OP-155 ERR-45", "error_code does not fit the outcome", _terminal_code),
-    Rule("event/run.finished", "EVT-29 D61", "a run beyond its bounds does not say that its text is partial",
-         lambda v: not _beyond_bounds(v) or _told_whole(v)),
+    Rule("event/run.finished/content_limit", "EVT-29 D61",
+         "a run beyond its bounds does not say that its text is partial", _told_whole),
     Rule("event/run.finished", "D61", "the last reconciliation's partial does not fit the outcome",
          lambda v: _beyond_bounds(v) or _told_whole(v)),
     Rule("event/run.finished", "EVT-47 EVT-26", "a segment with text was not reconciled", _reconciled),

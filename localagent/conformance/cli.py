@@ -89,8 +89,10 @@ def _add_selftest(
     parser = actions.add_parser("selftest", help="see that the suite finds each fault of a zoo of broken backends")
     mutants = "mutants by glob on their name or module; may be given again"
     parser.add_argument("--select", metavar="PATTERN", action="append", default=argparse.SUPPRESS, help=mutants)
-    whole = "every mutant through every case, and which checks see none (most of an hour on 2 cores)"
+    whole = "every mutant through every case that may tell something new, and which checks see none (most of an hour)"
     parser.add_argument("--full", action="store_true", help=whole)
+    every = "with --full: also through the cases of which each check has been red already (some two hours)"
+    parser.add_argument("--every-pair", action="store_true", help=every)
     record = "with --full: write the checks that see no mutant there"
     parser.add_argument("--record", metavar="FILE", help=record)
     jobs = "children at a time (4: many of them only wait)"

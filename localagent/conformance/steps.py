@@ -29,7 +29,7 @@ EVENTS: Final = frozenset(
     }
 )
 STIMULI: Final = frozenset(
-    {"plain", "long", "tool", "approve", "approve_two", "stall", "fail", "reason", "many", "flood", "secret"}
+    {"plain", "long", "tool", "approve", "approve_two", "stall", "fail", "reason", "many", "flood", "secret", "unsaved"}
 )
 """Prompts that a case may ask for; how a provider is made to do it stands elsewhere."""
 SIGNALS: Final = frozenset(

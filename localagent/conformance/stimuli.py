@@ -22,6 +22,7 @@ SCRIPTED: Final[Mapping[str, str]] = {
     "many": "TOOL, and some words besides",
     "flood": "FLOOD",
     "secret": "SECRET",
+    "unsaved": "DISK",
 }
 """For the provider ``scripted``: a word in capitals asks for more than an echo (docs/script.md)."""
 

@@ -7,7 +7,7 @@ backend without a fault goes through the same cases by the suite's own rules, an
 
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -167,23 +167,28 @@ def run(plan: Plan, known: Learning, jobs: int, done: Progress) -> tuple[Outcome
     pairs.sort(key=lambda pair: waits(pair[1]), reverse=True)
     with ThreadPoolExecutor(jobs) as pool:
         attempts = pool.map(lambda pair: attempt(pair[0], pair[1], known.capabilities, known.calibration), pairs)
-        return gathered(plan, attempts, done)
+        return gathered(plan, counted(attempts, len(pairs), done))
 
 
-def gathered(plan: Plan, attempts: Iterable[Attempt], done: Progress) -> tuple[Outcome, ...]:
-    """What became of each mutant, out of what became of each pair."""
+def counted(attempts: Iterable[Attempt], of: int, done: Progress) -> Iterator[Attempt]:
+    """The attempts, told as they come."""
+    for count, each in enumerate(attempts, 1):
+        done(count, of)
+        yield each
+
+
+def gathered(plan: Plan, attempts: Iterable[Attempt]) -> tuple[Outcome, ...]:
+    """What became of each mutant, out of what became of the pairs that were tried."""
     by_name = {mutant.name: mutant for mutant, _ in plan}
-    total = sum(1 + len(some) for _, some in plan)
     red: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in by_name}
     ran: dict[str, set[str]] = {name: set() for name in by_name}
     sane: dict[str, bool] = {}
-    for count, each in enumerate(attempts, 1):
+    for each in attempts:
         if each.case == SANITY.id:
             sane[each.mutant] = each.held
         red[each.mutant][each.case] = each.red
         if each.ran:
             ran[each.mutant].add(each.case)
-        done(count, total)
     return tuple(
         Outcome(mutant, expected().get(name, ()), red[name], frozenset(ran[name]), sane[name])
         for name, mutant in by_name.items()

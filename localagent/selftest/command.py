@@ -35,7 +35,7 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
     everything = [case for case in cases.load() if runnable(case, known)]
     if options.full:
         err.write(f"{len(mutants)} mutants through {len(everything)} cases\n")
-        matrix = whole(mutants, everything, known, options.jobs, done)
+        matrix = whole(mutants, everything, known, options.jobs, done, every=options.every_pair)
         outcomes = matrix.outcomes
     else:
         outcomes = run(_own(mutants, wanted), known, options.jobs, done)
@@ -127,7 +127,8 @@ def _matrix(matrix: Matrix, some: Sequence[Case], options: Namespace, out: TextI
         out.write(f"{family:<14} {checks:>7} {left:>10} {times[family]:>10}\n")
     out.write(f"{'total':<14} {len(blind.every(some)):>7} {len(unseen):>10} {times.total():>10}\n")
     played = sum(len(each.red) for each in matrix.outcomes)
-    out.write(f"{played} runs; {matrix.spared} more could not have been red\n")
+    out.write(f"{played} runs; {matrix.spared} more could not have been red")
+    out.write(f", {matrix.idle} could have told nothing new\n" if matrix.idle else "\n")
     if options.record:
         Path(options.record).write_text(blind.text(unseen), encoding="utf-8")
     if options.select:

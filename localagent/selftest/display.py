@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .events import _named, _sending
+from .events import changing, sending
 from .frames import rewriting
-from .histories import _paging, staleness_forgotten
+from .histories import paging, staleness_forgotten
 from .mutant import fault
 from .tools import around, bounds, put
 
@@ -84,7 +84,7 @@ def escapes_not_counted() -> None:
 @fault
 def summary_over() -> None:
     """The summary of an activity has 1,025 bytes."""
-    _named("activity", lambda data: [replace(data, summary="x" * 1025)])
+    changing("activity", lambda data: [replace(data, summary="x" * 1025)])
 
 
 @fault
@@ -104,7 +104,7 @@ def raw_params_in_a_name() -> None:
 @fault
 def raw_results_in_a_summary() -> None:
     """The summary of an activity is the result as JSON."""
-    _named("activity", lambda data: [replace(data, summary=json.dumps({"content": "notes.txt"}))])
+    changing("activity", lambda data: [replace(data, summary=json.dumps({"content": "notes.txt"}))])
 
 
 @fault
@@ -116,13 +116,13 @@ def cards_for_everybody() -> None:
         card = ToolCard(activity_id=data.activity_id, card={}, run_id=data.run_id, session_id=data.session_id)
         return [data, card]
 
-    _named("activity", change)
+    changing("activity", change)
 
 
 @fault
 def saved_cards_for_everybody() -> None:
     """Entries of activities have a card, null, though nobody has negotiated cards."""
-    _paging(lambda entries: [replace(each, tool_card=None) if each.kind == "activity" else each for each in entries])
+    paging(lambda entries: [replace(each, tool_card=None) if each.kind == "activity" else each for each in entries])
 
 
 @fault
@@ -141,7 +141,7 @@ def parts_counted_together() -> None:
             else [data]
         )
 
-    _sending(change)
+    sending(change)
 
 
 @fault
@@ -161,7 +161,7 @@ def run_over_with_a_message() -> None:
         over = RunFinished(error_code=None, outcome="completed", persistence="durable", revision=None, **who)
         return [replace(data, partial=False), over]
 
-    _sending(change)
+    sending(change)
 
 
 @fault
@@ -170,14 +170,14 @@ def cut_text_told_as_whole() -> None:
     from localagent.runner import recorder
 
     bounds(recorder, assistant_bytes=1000)
-    _named("message.reconcile", lambda data: [replace(data, partial=False)])
+    changing("message.reconcile", lambda data: [replace(data, partial=False)])
 
 
 @fault
 def acknowledged_message_unknown() -> None:
     """input.persisted names a message that the history of its revision does not have, though pages of it are served."""
     staleness_forgotten()
-    _named("input.persisted", lambda data: [replace(data, message_id="m999")])
+    changing("input.persisted", lambda data: [replace(data, message_id="m999")])
 
 
 @fault
@@ -191,7 +191,7 @@ def ids_of_each_page() -> None:
         number = next(numbers)
         return [replace(each, message_id=f"{each.message_id}-{number}") for each in entries]
 
-    _paging(change)
+    paging(change)
 
 
 def _listing(change: Any) -> None:
@@ -253,7 +253,7 @@ def listing_leaves_a_record() -> None:
         return given
 
 
-def _turn_behind(kind: str) -> None:
+def turn_behind(kind: str) -> None:
     """Let a turn of nobody's be told behind each result of this kind."""
     from localagent.core.connection import Connection
     from localagent.core.fill import Answer
@@ -273,7 +273,7 @@ def _turn_behind(kind: str) -> None:
 @fault
 def listing_plays_a_turn() -> None:
     """A turn is played again while sessions are listed."""
-    _turn_behind("ListingPage")
+    turn_behind("ListingPage")
 
 
 @fault
@@ -294,7 +294,7 @@ def selection_configures() -> None:
 @fault
 def selection_plays_a_turn() -> None:
     """The last turn is played again with the model that was selected."""
-    _turn_behind("SelectionSaved")
+    turn_behind("SelectionSaved")
 
 
 @fault

@@ -8,7 +8,7 @@ from .mutant import fault
 from .tools import around, put
 
 
-def _sending(change: Any) -> None:
+def sending(change: Any) -> None:
     """Let ``change`` say which event data become of each event's: a list."""
     from localagent.core.connection import Connection
     from localagent.protocol.results import Output
@@ -19,24 +19,24 @@ def _sending(change: Any) -> None:
             original(self, each, now)
 
 
-def _named(name: str, change: Any) -> None:
+def changing(name: str, change: Any) -> None:
     """Likewise for the events of one name only."""
     from localagent.protocol.messages import EVENTS
 
     kind = EVENTS[name]
-    _sending(lambda data: change(data) if isinstance(data, kind) else [data])
+    sending(lambda data: change(data) if isinstance(data, kind) else [data])
 
 
 @fault
 def finished_missing() -> None:
     """A run has no run.finished."""
-    _named("run.finished", lambda data: [])
+    changing("run.finished", lambda data: [])
 
 
 @fault
 def finished_twice() -> None:
     """A run has two run.finished."""
-    _named("run.finished", lambda data: [data, data])
+    changing("run.finished", lambda data: [data, data])
 
 
 def _after_the_end(name: str) -> None:
@@ -51,7 +51,7 @@ def _after_the_end(name: str) -> None:
             last[:] = [data]
         return [data, *last] if isinstance(data, RunFinished) else [data]
 
-    _sending(change)
+    sending(change)
 
 
 @fault
@@ -75,13 +75,13 @@ def activity_after_the_end() -> None:
 @fault
 def persisted_missing() -> None:
     """A run has no input.persisted."""
-    _named("input.persisted", lambda data: [])
+    changing("input.persisted", lambda data: [])
 
 
 @fault
 def persisted_twice() -> None:
     """A run has two input.persisted."""
-    _named("input.persisted", lambda data: [data, data])
+    changing("input.persisted", lambda data: [data, data])
 
 
 @fault
@@ -98,13 +98,13 @@ def persisted_after_deltas() -> None:
         more, held[:] = (list(held), []) if isinstance(data, MessageDelta) else ([], held)
         return [data, *more]
 
-    _sending(change)
+    sending(change)
 
 
 @fault
 def persisted_not_durable() -> None:
     """input.persisted says that the input is not durable."""
-    _named("input.persisted", lambda data: [replace(data, durable=False)])
+    changing("input.persisted", lambda data: [replace(data, durable=False)])
 
 
 @fault
@@ -130,37 +130,37 @@ def event_before_the_answer() -> None:
 @fault
 def reconcile_appends() -> None:
     """A reconciliation holds only what deltas have not shown yet."""
-    _named("message.reconcile", lambda data: [replace(data, text="")])
+    changing("message.reconcile", lambda data: [replace(data, text="")])
 
 
 @fault
 def reconcile_missing() -> None:
     """No segment is reconciled."""
-    _named("message.reconcile", lambda data: [])
+    changing("message.reconcile", lambda data: [])
 
 
 @fault
 def reconcile_first_part_missing() -> None:
     """A reconciliation of several parts lacks the first."""
-    _named("message.reconcile", lambda data: [] if data.part == 0 and not data.last_part else [data])
+    changing("message.reconcile", lambda data: [] if data.part == 0 and not data.last_part else [data])
 
 
 @fault
 def reconcile_last_part_missing() -> None:
     """A reconciliation never says that it is whole."""
-    _named("message.reconcile", lambda data: [replace(data, last_part=False)])
+    changing("message.reconcile", lambda data: [replace(data, last_part=False)])
 
 
 @fault
 def reconcile_parts_from_one() -> None:
     """The parts of a reconciliation are counted from 1."""
-    _named("message.reconcile", lambda data: [replace(data, part=data.part + 1)])
+    changing("message.reconcile", lambda data: [replace(data, part=data.part + 1)])
 
 
 @fault
 def reconcile_always_partial() -> None:
     """The last reconciliation of a completed run is partial."""
-    _named("message.reconcile", lambda data: [replace(data, partial=True)])
+    changing("message.reconcile", lambda data: [replace(data, partial=True)])
 
 
 @fault
@@ -183,13 +183,13 @@ def delta_chunk_over() -> None:
 def events_of_another_run() -> None:
     """Events bear a run id that no turn.start has given."""
     foreign = "99999999-8888-4777-8666-555555555555"
-    _sending(lambda data: [replace(data, run_id=foreign)])
+    sending(lambda data: [replace(data, run_id=foreign)])
 
 
 @fault
 def events_of_another_session() -> None:
     """run.finished bears the id of another session."""
-    _named("run.finished", lambda data: [replace(data, session_id="another")])
+    changing("run.finished", lambda data: [replace(data, session_id="another")])
 
 
 @fault
@@ -207,13 +207,30 @@ def unknown_event() -> None:
 @fault
 def outcome_unknown() -> None:
     """A run's outcome is ok."""
-    _named("run.finished", lambda data: [replace(data, outcome="ok") if data.outcome == "completed" else data])
+    changing("run.finished", lambda data: [replace(data, outcome="ok") if data.outcome == "completed" else data])
 
 
 @fault
 def persistence_wrong() -> None:
     """A stored run is reported as not stored."""
-    _named("run.finished", lambda data: [replace(data, persistence="not_started")])
+    changing("run.finished", lambda data: [replace(data, persistence="not_started")])
+
+
+@fault
+def degraded_told_as_durable() -> None:
+    """A run that was not stored to its end is reported as durable."""
+    changing(
+        "run.finished", lambda data: [replace(data, persistence="durable") if data.persistence == "degraded" else data]
+    )
+
+
+@fault
+def unsaved_input_degrades() -> None:
+    """A run whose input was not stored is reported as degraded."""
+    changing(
+        "run.finished",
+        lambda data: [replace(data, persistence="degraded") if data.persistence == "not_started" else data],
+    )
 
 
 @fault
@@ -224,7 +241,7 @@ def completed_with_a_code() -> None:
     def change(data: Any) -> list[Any]:
         return [replace(data, error_code=Code.EXECUTION_FAILED) if data.outcome == "completed" else data]
 
-    _named("run.finished", change)
+    changing("run.finished", change)
 
 
 @fault
@@ -273,4 +290,4 @@ def run_without_its_id() -> None:
 @fault
 def deltas_in_reverse() -> None:
     """The parts of a message's deltas decrease."""
-    _named("message.delta", lambda data: [replace(data, part=1000 - data.part)])
+    changing("message.delta", lambda data: [replace(data, part=1000 - data.part)])

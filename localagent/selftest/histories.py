@@ -8,7 +8,7 @@ from .mutant import fault
 from .tools import around, bounds, put, put_item, unchecked
 
 
-def _paging(change: Any) -> None:
+def paging(change: Any) -> None:
     """Let ``change`` make other entries of the entries of every page."""
     from localagent.sessions.history import History
 
@@ -53,43 +53,43 @@ def cursors_of_any_revision() -> None:
 @fault
 def history_in_wrong_order() -> None:
     """The entries of a page stand in reverse order."""
-    _paging(lambda entries: entries[::-1])
+    paging(lambda entries: entries[::-1])
 
 
 @fault
 def history_parts_missing() -> None:
     """Of an entry of several parts only the first is shown."""
-    _paging(lambda entries: [each for each in entries if each.part == 0])
+    paging(lambda entries: [each for each in entries if each.part == 0])
 
 
 @fault
 def history_parts_from_one() -> None:
     """The parts of an entry are counted from 1."""
-    _paging(lambda entries: [replace(each, part=each.part + 1) for each in entries])
+    paging(lambda entries: [replace(each, part=each.part + 1) for each in entries])
 
 
 @fault
 def history_last_part_missing() -> None:
     """No part of an entry is the last."""
-    _paging(lambda entries: [replace(each, last_part=False) for each in entries])
+    paging(lambda entries: [replace(each, last_part=False) for each in entries])
 
 
 @fault
 def history_partial_missing() -> None:
     """Nothing in a history is partial."""
-    _paging(lambda entries: [replace(each, partial=False) for each in entries])
+    paging(lambda entries: [replace(each, partial=False) for each in entries])
 
 
 @fault
 def history_all_partial() -> None:
     """Everything in a history is partial."""
-    _paging(lambda entries: [replace(each, partial=True) for each in entries])
+    paging(lambda entries: [replace(each, partial=True) for each in entries])
 
 
 @fault
 def history_input_missing() -> None:
     """A history does not show what the user said."""
-    _paging(lambda entries: [each for each in entries if each.kind != "user"])
+    paging(lambda entries: [each for each in entries if each.kind != "user"])
 
 
 @fault

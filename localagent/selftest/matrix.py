@@ -1,15 +1,18 @@
-"""The whole kill matrix: every mutant through every case, and the backend without a fault again and again beside them.
+"""The kill matrix: every mutant through every case, and the backend without a fault beside them.
 
 Cases that wait for a minute on purpose are played by threads, on programs; the others by processes whose children are
-forks (:mod:`.forks`), where the fault can show itself at all (:mod:`.reach`). What is red on the control is the noise
-of a busy host: it is told and not counted.
+forks (:mod:`.forks`). Two kinds of pairs need no play: those in which the fault cannot show itself (:mod:`.reach`)
+and, unless every pair is wanted, those of a case of which each check has been seen red. What is red on the control is
+the noise of a busy host: it is told and not counted.
 """
 
 import gc
 import multiprocessing
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import chain
 from random import Random
 from typing import Any, Final
 
@@ -32,12 +35,12 @@ from .campaign import (
 )
 from .mutant import Mutant, zoo
 
-CONTROLS: Final = 4
+CONTROLS: Final = 2
 """How often the backend without a fault goes through all cases."""
 _LONG_MS: Final = 10_000
 _LONG_AT_ONCE: Final = 64
 """Threads for what only waits."""
-_BATCH: Final = 24
+_BATCH: Final = 12
 """Cases that a process plays before it reports."""
 
 _CASES: Final[dict[str, Case]] = {}
@@ -60,15 +63,31 @@ class Hasty(Calibration):
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What became of the mutants; case -> what is red there without a fault; how many pairs needed no play."""
+    """What became of the mutants; case -> what is red there without a fault.
+
+    ``spared``: pairs in which the fault cannot show itself; ``idle``: pairs that could have told nothing new.
+    """
 
     outcomes: tuple[Outcome, ...]
     noise: Mapping[str, frozenset[str]]
     spared: int
+    idle: int
 
 
-def whole(mutants: Sequence[Mutant], some: Sequence[Case], known: Learning, jobs: int, done: Progress) -> Matrix:
-    """Put each mutant through all these cases in which its fault can show itself."""
+def whole(
+    mutants: Sequence[Mutant],
+    some: Sequence[Case],
+    known: Learning,
+    jobs: int,
+    done: Progress,
+    *,
+    every: bool = False,
+) -> Matrix:
+    """Put each mutant through all these cases in which its fault can show itself.
+
+    A case of which some mutant has turned every check red is left out of what is still to be played, but for the
+    mutants that name it, unless ``every`` pair is wanted.
+    """
     brief = [case for case in some if waits(case) <= _LONG_MS]
     controls = [replace(forks.CONTROL, name=f"{forks.CONTROL.name}-{number}") for number in range(CONTROLS)]
     with (
@@ -77,20 +96,22 @@ def whole(mutants: Sequence[Mutant], some: Sequence[Case], known: Learning, jobs
     ):
         try:
             worth = _worth(mutants, some, known, processes)
-            plan = [(each, worth.get(each.name, brief)) for each in _spread(mutants, controls)]
-            outcomes = gathered(plan, _attempts(plan, known, threads, processes), done)
+            plan = [(each, worth.get(each.name, brief)) for each in (*controls, *mutants)]
+            playing = _Playing(plan, known, every=every)
+            outcomes = gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             processes.shutdown(wait=False, cancel_futures=True)
-    noise: dict[str, frozenset[str]] = {case.id: frozenset() for case in some}
+    noise: dict[str, frozenset[str]] = {case.id: frozenset() for case in (SANITY, *some)}
     for outcome in outcomes:
         if outcome.mutant in controls:
             for case, red in outcome.red.items():
-                noise[case] = noise.get(case, frozenset()) | frozenset(red)
+                noise[case] |= frozenset(red)
     return Matrix(
         tuple(_without(each, noise) for each in outcomes if each.mutant not in controls),
         {case: red for case, red in noise.items() if red},
         sum(len(some) - len(worth[each.name]) for each in mutants),
+        playing.idle,
     )
 
 
@@ -98,17 +119,6 @@ def _without(outcome: Outcome, noise: Mapping[str, frozenset[str]]) -> Outcome:
     return replace(
         outcome, red={case: tuple(each for each in red if each not in noise[case]) for case, red in outcome.red.items()}
     )
-
-
-def _spread(mutants: Sequence[Mutant], controls: Sequence[Mutant]) -> Iterator[Mutant]:
-    """The mutants, and the controls at even distances between them."""
-    step = max(1, len(mutants) // len(controls))
-    rest = list(controls)
-    for number, mutant in enumerate(mutants):
-        if rest and number % step == 0:
-            yield rest.pop()
-        yield mutant
-    yield from rest
 
 
 def _worth(
@@ -128,21 +138,65 @@ def _worth(
     return {each.name: [case for case in some if worth(each.name, case)] for each in mutants}
 
 
-def _attempts(plan: Plan, known: Learning, threads: Executor, processes: Executor) -> Iterator[Attempt]:
-    measured = known.calibration
-    hasty = Hasty(measured.round_trip, measured.start, measured.lag)
-    playing: list[Future[list[Attempt]]] = []
-    batches: list[tuple[str, Sequence[str]]] = []
-    for mutant, some in plan:
-        for case in some:
-            if waits(case) > _LONG_MS:
-                playing.append(threads.submit(_wait, mutant, case, known.capabilities, measured))
-        short = [SANITY.id, *(case.id for case in some if waits(case) <= _LONG_MS)]
-        batches += [(mutant.name, each) for each in _batches(short)]
-    Random(0).shuffle(batches)  # what is silent in every case is not to keep all the processes waiting at once
-    playing += [processes.submit(_play, name, each, known.capabilities, hasty) for name, each in batches]
-    for played in as_completed(playing):
-        yield from played.result()
+class _Playing:
+    """The pairs on their way: the controls first, then what each mutant names, then the rest in any order."""
+
+    def __init__(self, plan: Plan, known: Learning, *, every: bool) -> None:
+        self._known = known
+        measured = known.calibration
+        self._hasty = Hasty(measured.round_trip, measured.start, measured.lag)
+        self._blind = {case.id: {each.check for each in case.checks} for _, some in plan for case in some}
+        """By case, the checks that no mutant has turned red yet."""
+        self._every = every
+        self.idle = 0
+        self._long = [(mutant, case) for mutant, some in plan for case in some if waits(case) > _LONG_MS]
+        self._first: deque[tuple[str, str]] = deque()
+        rest: list[tuple[str, str]] = []
+        for mutant, some in plan:
+            named = {case_of(check) for check in expected().get(mutant.name, ())}
+            self._first.append((mutant.name, SANITY.id))
+            for case in some:
+                if waits(case) <= _LONG_MS:
+                    first = case.id in named or mutant.name not in expected()
+                    (self._first if first else rest).append((mutant.name, case.id))
+        Random(0).shuffle(rest)  # what is silent in every case is not to keep all the processes waiting at once
+        self._rest = deque(rest)
+
+    def attempts(self, threads: Executor, processes: Executor, most: int, done: Progress) -> Iterator[Attempt]:
+        """Play them all, so many batches at a time."""
+        count = 0
+        slow = {
+            threads.submit(_wait, mutant, case, self._known.capabilities, self._known.calibration)
+            for mutant, case in self._long
+        }
+        quick: set[Future[list[Attempt]]] = set()
+        while True:
+            while len(quick) < most and (batch := self._batch()):
+                quick.add(processes.submit(_play, batch, self._known.capabilities, self._hasty))
+            if not slow | quick:
+                return
+            over, _ = wait(slow | quick, return_when=FIRST_COMPLETED)
+            slow, quick = slow - over, quick - over
+            for each in chain.from_iterable(future.result() for future in over):
+                count += 1
+                if each.mutant in expected():
+                    self._blind.get(each.case, set()).difference_update(each.red)
+                done(count, count + len(self._first) + len(self._rest) + len(slow) + _BATCH * len(quick))
+                yield each
+
+    def _batch(self) -> list[tuple[str, str]]:
+        """The next pairs that are worth it."""
+        batch: list[tuple[str, str]] = []
+        while len(batch) < _BATCH and (self._first or self._rest):
+            if self._first:
+                batch.append(self._first.popleft())
+                continue
+            pair = self._rest.popleft()
+            if self._every or self._blind[pair[1]]:
+                batch.append(pair)
+            else:
+                self.idle += 1
+        return batch
 
 
 def _wait(mutant: Mutant, case: Case, capabilities: frozenset[str], limits: Calibration) -> list[Attempt]:
@@ -178,8 +232,10 @@ def _reached(ids: Sequence[str], capabilities: frozenset[str], limits: Calibrati
     return {each: reach.reached(run(_CASES[each])) for each in ids}
 
 
-def _play(name: str, ids: Sequence[str], capabilities: frozenset[str], limits: Calibration) -> list[Attempt]:
-    """Put a mutant, or the control, through a batch of cases."""
-    mutant = zoo().get(name) or replace(forks.CONTROL, name=name)
-    start = forks.forking(mutant)
-    return [attempt(mutant, _CASES[each], capabilities, limits, start) for each in ids]
+def _play(pairs: Sequence[tuple[str, str]], capabilities: frozenset[str], limits: Calibration) -> list[Attempt]:
+    """Put mutants, or the control, through cases."""
+    played = []
+    for name, case in pairs:
+        mutant = zoo().get(name) or replace(forks.CONTROL, name=name)
+        played.append(attempt(mutant, _CASES[case], capabilities, limits, forks.forking(mutant)))
+    return played

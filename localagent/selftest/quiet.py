@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from .display import _turn_behind
+from .display import turn_behind
 from .frames import rewriting
 from .mutant import fault
 from .tools import around, bounds, put, put_item
@@ -133,7 +133,7 @@ def open_runs_what_was_called() -> None:
 @fault
 def open_takes_a_run_up_again() -> None:
     """session.open starts the last prompt once more."""
-    _turn_behind("Attached")
+    turn_behind("Attached")
 
 
 @fault

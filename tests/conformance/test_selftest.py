@@ -180,7 +180,7 @@ _EXIT: Final = "shut.idle/exit"
 
 def _matrix(*red: str, noise: Mapping[str, frozenset[str]] | None = None) -> Matrix:
     outcome = Outcome(zoo()["shutdown-exits-1"], expected()["shutdown-exits-1"], {"shut.idle": red}, frozenset(), True)
-    return Matrix((outcome,), noise or {}, spared=41)
+    return Matrix((outcome,), noise or {}, spared=41, idle=0)
 
 
 def _told(matrix: Matrix, record: str | None = None, select: list[str] | None = None) -> tuple[bool, list[str]]:

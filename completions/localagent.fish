@@ -51,7 +51,7 @@ function _shtab_localagent_using
 end
 
 set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' settings 'settings schema' 'settings check' 'settings init' models 'models refresh' conform 'conform list' 'conform explain' 'conform smoke' 'conform selftest' judge replay
-set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --profile --prompts --record --report --save --select
+set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --minutes --profile --prompts --record --report --save --select
 
 complete -c localagent -e
 complete -c localagent -f
@@ -139,6 +139,7 @@ complete -c localagent -n '_shtab_localagent_using conform selftest' -s h -l hel
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l select -x -d 'mutants by glob on their name or module; may be given again'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case that may tell something new, and which checks see none (most of an hour)'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l every-pair -d 'with --full: also through the cases of which each check has been red already (some two hours)'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l minutes -x -d 'with --full: play for so many minutes at most; what no mutant is then seen by may be too much'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l record -x -d 'with --full: write the checks that see no mutant there'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l jobs -x -d 'children at a time (4: many of them only wait)'
 complete -c localagent -n '_shtab_localagent_using; and test $_shtab_localagent_npos -eq 0' -a judge -d 'judge a recorded conversation, ours or anybody'"'"'s'

@@ -108,6 +108,7 @@ _shtab_localagent_conform_selftest_options=(
   "*--select[mutants by glob on their name or module\; may be given again]:PATTERN:"
   "--full[every mutant through every case that may tell something new, and which checks see none (most of an hour)]"
   "--every-pair[with --full\: also through the cases of which each check has been red already (some two hours)]"
+  "--minutes[with --full\: play for so many minutes at most\; what no mutant is then seen by may be too much]:N:"
   "--record[with --full\: write the checks that see no mutant there]:FILE:"
   "--jobs[children at a time (4\: many of them only wait)]:N:"
 )

@@ -93,6 +93,8 @@ def _add_selftest(
     parser.add_argument("--full", action="store_true", help=whole)
     every = "with --full: also through the cases of which each check has been red already (some two hours)"
     parser.add_argument("--every-pair", action="store_true", help=every)
+    minutes = "with --full: play for so many minutes at most; what no mutant is then seen by may be too much"
+    parser.add_argument("--minutes", metavar="N", type=float, default=float("inf"), help=minutes)
     record = "with --full: write the checks that see no mutant there"
     parser.add_argument("--record", metavar="FILE", help=record)
     jobs = "children at a time (4: many of them only wait)"

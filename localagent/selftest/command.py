@@ -35,7 +35,9 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
     everything = [case for case in cases.load() if runnable(case, known)]
     if options.full:
         err.write(f"{len(mutants)} mutants through {len(everything)} cases\n")
-        matrix = whole(mutants, everything, known, options.jobs, done, every=options.every_pair)
+        matrix = whole(
+            mutants, everything, known, options.jobs, done, every=options.every_pair, seconds=60 * options.minutes
+        )
         outcomes = matrix.outcomes
     else:
         outcomes = run(_own(mutants, wanted), known, options.jobs, done)
@@ -129,9 +131,11 @@ def _matrix(matrix: Matrix, some: Sequence[Case], options: Namespace, out: TextI
     played = sum(len(each.red) for each in matrix.outcomes)
     out.write(f"{played} runs; {matrix.spared} more could not have been red")
     out.write(f", {matrix.idle} could have told nothing new\n" if matrix.idle else "\n")
+    if matrix.left:
+        out.write(f"{matrix.left} were not played: the time was over\n")
     if options.record:
         Path(options.record).write_text(blind.text(unseen), encoding="utf-8")
-    if options.select:
+    if options.select or matrix.left:  # who asks for a part knows that it is one
         return False
     gone = sorted(set(unseen) - blind.listed())
     for check in gone:

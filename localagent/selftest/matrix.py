@@ -8,11 +8,13 @@ the noise of a busy host: it is told and not counted.
 
 import gc
 import multiprocessing
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import inf
 from random import Random
 from typing import Any, Final
 
@@ -65,13 +67,15 @@ class Hasty(Calibration):
 class Matrix:
     """What became of the mutants; case -> what is red there without a fault.
 
-    ``spared``: pairs in which the fault cannot show itself; ``idle``: pairs that could have told nothing new.
+    ``spared``: pairs in which the fault cannot show itself; ``idle``: pairs that could have told nothing new;
+    ``left``: pairs for which there was no time.
     """
 
     outcomes: tuple[Outcome, ...]
     noise: Mapping[str, frozenset[str]]
     spared: int
     idle: int
+    left: int = 0
 
 
 def whole(
@@ -82,8 +86,9 @@ def whole(
     done: Progress,
     *,
     every: bool = False,
+    seconds: float = inf,
 ) -> Matrix:
-    """Put each mutant through all these cases in which its fault can show itself.
+    """Put each mutant through all these cases in which its fault can show itself, as long as there is time.
 
     A case of which some mutant has turned every check red is left out of what is still to be played, but for the
     mutants that name it, unless ``every`` pair is wanted.
@@ -97,7 +102,7 @@ def whole(
         try:
             worth = _worth(mutants, some, known, processes)
             plan = [(each, worth.get(each.name, brief)) for each in (*controls, *mutants)]
-            playing = _Playing(plan, known, every=every)
+            playing = _Playing(plan, known, every=every, until=time.monotonic() + seconds)
             outcomes = gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -112,6 +117,7 @@ def whole(
         {case: red for case, red in noise.items() if red},
         sum(len(some) - len(worth[each.name]) for each in mutants),
         playing.idle,
+        playing.left,
     )
 
 
@@ -141,14 +147,14 @@ def _worth(
 class _Playing:
     """The pairs on their way: the controls first, then what each mutant names, then the rest in any order."""
 
-    def __init__(self, plan: Plan, known: Learning, *, every: bool) -> None:
-        self._known = known
+    def __init__(self, plan: Plan, known: Learning, *, every: bool, until: float) -> None:
+        self._known, self._until = known, until
         measured = known.calibration
         self._hasty = Hasty(measured.round_trip, measured.start, measured.lag)
         self._blind = {case.id: {each.check for each in case.checks} for _, some in plan for case in some}
         """By case, the checks that no mutant has turned red yet."""
         self._every = every
-        self.idle = 0
+        self.idle = self.left = 0
         self._long = [(mutant, case) for mutant, some in plan for case in some if waits(case) > _LONG_MS]
         self._first: deque[tuple[str, str]] = deque()
         rest: list[tuple[str, str]] = []
@@ -191,6 +197,9 @@ class _Playing:
             if self._first:
                 batch.append(self._first.popleft())
                 continue
+            if time.monotonic() > self._until:
+                self.left, self._rest = len(self._rest), deque()
+                break
             pair = self._rest.popleft()
             if self._every or self._blind[pair[1]]:
                 batch.append(pair)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -214,6 +215,13 @@ def test_a_check_that_sees_again_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     gone, told = _told(_matrix(_EXIT))
     assert not gone
     assert told[-1] == f"1 checks are listed as blind that see a mutant: {_EXIT}"
+
+
+def test_a_matrix_that_was_cut_off_says_so_and_fails_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blind, "listed", lambda: frozenset(blind.every(_FEW)) - {_EXIT})
+    gone, told = _told(replace(_matrix(), left=7))
+    assert not gone
+    assert told[-1] == "7 were not played: the time was over"
 
 
 def test_noise_is_told() -> None:

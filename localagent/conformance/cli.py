@@ -89,7 +89,7 @@ def _add_selftest(
     parser = actions.add_parser("selftest", help="see that the suite finds each fault of a zoo of broken backends")
     mutants = "mutants by glob on their name or module; may be given again"
     parser.add_argument("--select", metavar="PATTERN", action="append", default=argparse.SUPPRESS, help=mutants)
-    whole = "every mutant through every case that may tell something new, and which checks see none (most of an hour)"
+    whole = "every mutant through every case that may tell something new, and which checks see none (about an hour)"
     parser.add_argument("--full", action="store_true", help=whole)
     every = "with --full: also through the cases of which each check has been red already (some two hours)"
     parser.add_argument("--every-pair", action="store_true", help=every)

@@ -15,7 +15,8 @@ from localagent.conformance.model import Case
 from .campaign import Outcome
 
 _HEAD: Final = """\
-# The checks that no mutant turns red, by `localagent conform selftest --full --record FILE`. None may join them.
+# The checks that no mutant has turned red, by `localagent conform selftest --full --record FILE`. None may join them;
+# a run that was cut off (--minutes) lists more than there are.
 """
 
 

@@ -210,8 +210,9 @@ class Pump:
     def _run(self) -> None:
         try:
             while self._running:
-                self._arm()
-                for key, _ in self._selector.select(self._patience()):
+                now = time.monotonic()  # one moment for both: what is not due for one must be awaited by the other
+                self._arm(now)
+                for key, _ in self._selector.select(self._patience(now)):
                     self._ready(key.fd)
                 while self._orders:
                     self._orders.popleft()()
@@ -256,9 +257,8 @@ class Pump:
         if self._error:
             self._kept.add("stderr", value=self._error)
 
-    def _arm(self) -> None:
+    def _arm(self, now: float) -> None:
         """Have the selector watch what may be moved now."""
-        now = time.monotonic()
         write = bool(self._writes) and self._writes[0].due <= now
         wanted = {self._out: self._size > 0 and self._due <= now, self._err: True, self._in: write}
         for fd, want in wanted.items():
@@ -268,12 +268,12 @@ class Pump:
             elif want and not watched and fd in self._open:
                 self._selector.register(fd, selectors.EVENT_WRITE if fd == self._in else selectors.EVENT_READ)
 
-    def _patience(self) -> float | None:
+    def _patience(self, now: float) -> float | None:
         """Seconds to the next thing that is due by the clock."""
         due = [self._due] if self._size > 0 and self._out in self._open else []
         due += [self._writes[0].due] if self._writes else []
-        late = [each - time.monotonic() for each in due if each > time.monotonic()]
-        return max(min(late), 0.0) if late else None
+        late = [each - now for each in due if each > now]
+        return min(late) if late else None
 
     def _close(self, fd: int) -> None:
         if fd in self._selector.get_map():

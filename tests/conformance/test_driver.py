@@ -1,15 +1,17 @@
 """The driver on small children that do what children should not."""
 
+import itertools
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from localagent.conformance import processes
+from localagent.conformance import processes, pump
 from localagent.conformance.driver import Child
 from localagent.conformance.model import Record
 from localagent.conformance.place import Place, difference
@@ -74,6 +76,17 @@ def test_pieces_and_cuts_make_one_line() -> None:
         made.send(b"")
         assert [each.data for each in until(made, "backend", 2)] == [b"abcdef\n", b"ghijkl\n"]
         assert [each.data for each in until(made, "client", 2)] == [b"abcdef\n", b"ghijkl\n"]
+
+
+def test_a_piece_that_becomes_due_between_two_looks_at_the_clock_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count()
+    clock = SimpleNamespace(
+        monotonic=lambda: time.monotonic() + 0.002 * next(looks)
+    )  # 2 ms pass with each look: the third after a piece is before its time, the fourth behind it
+    monkeypatch.setattr(pump, "time", clock)
+    with child(ECHO) as made:
+        made.send(b"abcdef\n", pieces=1, every_ms=5)
+        assert [each.data for each in until(made, "backend")] == [b"abcdef\n"]
 
 
 def test_output_that_is_no_utf8_and_ends_within_a_line() -> None:

@@ -79,10 +79,8 @@ def test_pieces_and_cuts_make_one_line() -> None:
 
 
 def test_a_piece_that_becomes_due_between_two_looks_at_the_clock_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = itertools.count()
-    clock = SimpleNamespace(
-        monotonic=lambda: time.monotonic() + 0.002 * next(looks)
-    )  # 2 ms pass with each look: the third after a piece is before its time, the fourth behind it
+    looks = itertools.count()  # 2 ms pass with each: the third after a piece is before its time, the fourth behind it
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + 0.002 * next(looks))
     monkeypatch.setattr(pump, "time", clock)
     with child(ECHO) as made:
         made.send(b"abcdef\n", pieces=1, every_ms=5)

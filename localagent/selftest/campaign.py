@@ -105,6 +105,11 @@ def case_of(check: str) -> str:
     return check.partition(": ")[0].partition("/")[0]
 
 
+def cases_of(mutant: str) -> frozenset[str]:
+    """The cases that a mutant names."""
+    return frozenset(map(case_of, expected().get(mutant, ())))
+
+
 def _check(check: str) -> str:
     return check.rpartition(": ")[2]
 
@@ -121,7 +126,7 @@ def chosen(patterns: Sequence[str] = ()) -> tuple[Mutant, ...]:
 
 def named(mutants: Iterable[Mutant]) -> tuple[Case, ...]:
     """The cases that these mutants name, in the order of the files. Raises KeyError for a case that is not there."""
-    wanted = {case_of(check) for mutant in mutants for check in expected().get(mutant.name, ())}
+    wanted = {case for mutant in mutants for case in cases_of(mutant.name)}
     known = {case.id: case for case in cases.load()}
     if gone := wanted - set(known):
         raise KeyError(", ".join(sorted(gone)))

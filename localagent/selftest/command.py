@@ -12,7 +12,7 @@ from localagent.conformance.model import FAILED, Case, CaseResult
 from localagent.conformance.suite import Done, Event
 
 from . import blind
-from .campaign import Learning, Outcome, case_of, chosen, expected, named, run, runnable, unmutated
+from .campaign import Learning, Outcome, case_of, cases_of, chosen, named, run, runnable, unmutated
 from .matrix import Matrix, whole
 from .mutant import Mutant
 
@@ -53,8 +53,7 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
 
 def _own(mutants: Iterable[Mutant], wanted: Sequence[Case]) -> list[tuple[Mutant, Sequence[Case]]]:
     """Each mutant with the cases that it names."""
-    mine = {mutant.name: {case_of(check) for check in expected().get(mutant.name, ())} for mutant in mutants}
-    return [(mutant, [case for case in wanted if case.id in mine[mutant.name]]) for mutant in mutants]
+    return [(mutant, [case for case in wanted if case.id in cases_of(mutant.name)]) for mutant in mutants]
 
 
 class _Teller:

@@ -30,7 +30,7 @@ from .campaign import (
     Plan,
     Progress,
     attempt,
-    case_of,
+    cases_of,
     expected,
     gathered,
     waits,
@@ -135,11 +135,10 @@ def _worth(
     tracing = [processes.submit(_reached, batch, known.capabilities, known.calibration) for batch in _batches(short)]
     places = processes.submit(_replaced, [each.name for each in mutants]).result()
     reached = {case: found for each in tracing for case, found in each.result().items()}
-    named = {each.name: {case_of(check) for check in expected().get(each.name, ())} for each in mutants}
 
     def worth(name: str, case: Case) -> bool:
         own = places[name]
-        return own is None or case.id not in reached or case.id in named[name] or bool(own & reached[case.id])
+        return own is None or case.id not in reached or case.id in cases_of(name) or bool(own & reached[case.id])
 
     return {each.name: [case for case in some if worth(each.name, case)] for each in mutants}
 
@@ -159,11 +158,10 @@ class _Playing:
         self._first: deque[tuple[str, str]] = deque()
         rest: list[tuple[str, str]] = []
         for mutant, some in plan:
-            named = {case_of(check) for check in expected().get(mutant.name, ())}
             self._first.append((mutant.name, SANITY.id))
             for case in some:
                 if waits(case) <= _LONG_MS:
-                    first = case.id in named or mutant.name not in expected()
+                    first = case.id in cases_of(mutant.name) or mutant.name not in expected()
                     (self._first if first else rest).append((mutant.name, case.id))
         Random(0).shuffle(rest)  # what is silent in every case is not to keep all the processes waiting at once
         self._rest = deque(rest)

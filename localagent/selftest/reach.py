@@ -49,10 +49,10 @@ def _replaced(mutant: Mutant) -> Places | None:
             os._exit(status)
     os.close(tells)
     with open(told, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+        lines = file.read().split("\n")
     if os.waitpid(pid, 0)[1]:
         raise RuntimeError(f"{mutant.name} cannot be put in")
-    return frozenset(lines) or None
+    return frozenset(filter(None, lines)) or None
 
 
 def _codes(owner: object, name: str, value: Any) -> list[CodeType]:
@@ -89,7 +89,7 @@ def reached(play: Callable[[Mutant], object]) -> Places:
     """The functions of the backend that run, in any of its children, while ``play`` plays with this mutant."""
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
         play(Mutant("no-fault-traced", forks.CONTROL.about, "", lambda: _trace(file.name)))
-        return frozenset(file.read().splitlines())
+        return frozenset(filter(None, file.read().split("\n")))
 
 
 def _trace(path: str) -> None:

@@ -1,18 +1,12 @@
 """Faults of a refresh: what is asked of a provider and when, what is written, how it is cancelled."""
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
+from .frames import rewriting
 from .mutant import fault
 from .tools import answered, around, bounds, instead_of, passed, put, unchecked
-
-
-def _rewriting(change: Callable[[dict[str, Any]], None]) -> None:
-    from .frames import rewriting
-
-    rewriting(change)
 
 
 def _refused_refreshes() -> list[bool]:
@@ -56,7 +50,7 @@ def refresh_with_an_address() -> None:
         if "selection_unchanged" in (frame.get("result") or {}):
             frame["result"].update(base_url="http://127.0.0.1:9/v1", catalog_error="not found: http://127.0.0.1:9/v1")
 
-    _rewriting(change)
+    rewriting(change)
 
 
 @fault
@@ -194,7 +188,7 @@ def refresh_selects_a_model() -> None:
             if refreshed[0] and result.get("selection"):
                 result["selection"]["model"] = "tiny-new"
 
-    _rewriting(change)
+    rewriting(change)
 
 
 @fault
@@ -391,7 +385,7 @@ def acknowledgement_of_another_shape() -> None:
         if (frame.get("result") or {}).get("state") == "cancelling":
             frame["result"].update(state="cancelled", method="model.refresh")
 
-    _rewriting(change)
+    rewriting(change)
 
 
 @fault
@@ -402,7 +396,7 @@ def extensions_in_another_envelope() -> None:
         if "selection_unchanged" in (frame.get("result") or {}) or frame.get("error") == {"code": "operation_missing"}:
             frame["version"] = "1"
 
-    _rewriting(change)
+    rewriting(change)
 
 
 @fault

@@ -7,8 +7,9 @@ needs it. Where several explanations are equally short all are kept, a handful a
 
 Lines of the client wait in a queue. The backend reads them in the order sent, each at some moment before its answer,
 so a line is processed when an answer shows that it must have been: what is answered at once leaves its answers in
-that order, asynchronous methods (``WORKER_CODES``) are admitted in that order and answered later. Admission is judged
-at that moment: a result needs every check to pass, a refusal needs one that can fail.
+that order, asynchronous methods (``WORKER_CODES``) are admitted in that order and answered later. So may ``turn.start``
+be, before its events. Admission is judged at that moment: a result needs every check to pass, a refusal needs one that
+can fail.
 
 Beside the states the contents are judged, by shape and by rule. A frame that no row explains, or whose content is at
 fault, is a :class:`Finding`; the observer then takes the frame as told and goes on. What frames cannot show: when
@@ -23,7 +24,9 @@ from typing import Final
 
 from statemachines.admission import LISTENING
 from statemachines.connection import ConnectionState
+from statemachines.operation import OperationState
 from statemachines.registry import MACHINES
+from statemachines.rows import Emit
 from statemachines.run import OVER
 from statemachines.step import World, initial_world
 from statemachines.witness import amiss, frames, search, sight
@@ -31,6 +34,7 @@ from statemachines.witness.amiss import Blame
 from statemachines.witness.frames import Told
 from statemachines.witness.leaving import leave
 from statemachines.witness.ledger import Asked, Data, Ledger, Line
+from statemachines.witness.owed import names_of
 from statemachines.witness.rules import violations
 from statemachines.witness.search import Guess, Step
 from statemachines.witness.shapes import SHAPES, SIXTEEN, Fault, misshapen
@@ -152,7 +156,7 @@ class Observer:
         """The process ended."""
         self.number += 1
         label = f"exit status {status}"
-        self._open, self._status = list(self._left()), status
+        self._open, self._status = [*self._left(), *self._untold()], status
         if status < 0 or (self._ledger.seq == 0 and status):
             return self._tell(Source.PROCESS, label, notes=("a signal, or a failed launch: frames say nothing of it",))
         found = leave(self._fresh(), self._ledger, status)
@@ -191,7 +195,7 @@ class Observer:
                 break  # what came behind is not read
         for asked in guess.deferred:
             yield self._blame("connection", f"{asked.label} was not answered", "FLOW-05")
-        for item in guess.owed:
+        for item in (each for each in guess.owed if each.emit is not Emit.CLIENT_TOOL_CANCEL):
             what = item.emit.value if item.emit else " ".join(item.codes)
             yield self._blame("connection", f"{what} was not sent", "FLOW-05", "SHUT-09")
         if guess.work is not None:
@@ -200,6 +204,12 @@ class Observer:
             yield self._blame("connection", f"{guess.startup.label} was not answered", "NEG-21")
         if guess.world["run"] not in OVER:
             yield self._blame("run", "run.finished was not sent", "EVT-45")
+
+    def _untold(self) -> Iterator[Blame]:
+        """Calls that have ended without a word to the client: that there must be one is a reading."""
+        for item in self._guesses[0].owed:
+            if item.emit is Emit.CLIENT_TOOL_CANCEL:
+                yield self._blame("connection", f"{item.emit.value} was not sent", "CT-OP-23", "CT-OP-34")
 
     # lines of the client
 
@@ -236,6 +246,8 @@ class Observer:
             return self._envelope(str(name), frame, None, list(map(self._fault, faults)))
         kept = search.explain(self._fresh(), self._ledger, told)
         blame = None if kept else amiss.blame_event(self._fresh()[0], self._ledger, told)
+        if not kept and (turn := search.admitting(self._guesses[0])) is not None and turn.asked is not None:
+            self._overtaken.add(turn.asked)
         self._guesses = kept or [amiss.event_as_told(self._fresh()[0], told, begins=self._begins(told))]
         explanation = self._judged(told, told.kind, frame, faults, blame, NOBODY)
         with suppress(KeyError, TypeError, AttributeError):  # a misshapen event is noted as far as it goes
@@ -275,7 +287,7 @@ class Observer:
         for guess in self._guesses:
             waiting += [guess.work, guess.startup if guess.world["connection"] is ConnectionState.STARTING else None]
             waiting += [*guess.deferred, *guess.queue, *(item.asked for item in guess.owed)]
-        found = [each for each in (*waiting, *self._overtaken) if each and name in search.names_of(each, code)]
+        found = [each for each in (*waiting, *self._overtaken) if each and name in names_of(each, code)]
         found.sort(key=lambda each: each.formed and (not name or each.fresh == (code == "duplicate_id")))
         return found[0] if found else None
 
@@ -301,6 +313,8 @@ class Observer:
     def _note(self, asked: Asked, told: Told, *, sound: bool) -> None:
         if told.code:
             self._ledger.note_error(asked, told.code)
+            idle = (step.dest is OperationState.IDLE for step in self._guesses[0].steps)
+            self._ledger.worked = self._ledger.worked or any(idle)  # it may have to be cleaned up (BASE-OP-105)
             return
         with suppress(KeyError, TypeError, AttributeError):  # a misshapen result is noted as far as it goes
             self._ledger.note_result(asked, told.data)
@@ -323,9 +337,16 @@ class Observer:
         self._looked.update(sight.ruled(("frame", *kinds), view.negotiated))
         faults = [
             *violations("frame", replace(view, data=frame)),
-            *(f for kind in kinds for f in violations(kind, view)),
+            *(f for kind in kinds for f in violations(kind, view) if not self._unsettled(f, guess, told.data)),
         ]
         return self._envelope(told.label, frame, guess, [*([blame] if blame else []), *map(self._fault, faults)])
+
+    def _unsettled(self, fault: Fault, guess: Guess, data: Data) -> bool:
+        """Whether a status speaks of a turn that is being admitted: of none yet, or of a run not told yet."""
+        if "STATUS-14" not in fault.clauses or search.admitting(guess) is None:
+            return False
+        state, run = data["state"], data["run_id"]
+        return (state, run) == ("idle", None) or (state == "running" and run not in (None, *self._ledger.runs))
 
     def _envelope(self, label: str, frame: Data, guess: Guess | None, found: list[Blame]) -> Explanation:
         """Take the envelope down, and say what is odd about it without being a fault."""

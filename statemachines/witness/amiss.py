@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 
-from statemachines.activity import SHOWS
+from statemachines.activity import CARD_FINISHED, SHOWS, ActivityInput, ActivityState, CardState
 from statemachines.admission import LISTENING, Check
 from statemachines.approval import ApprovalState
 from statemachines.attachment import HELD, AttachmentState
@@ -20,14 +20,14 @@ from statemachines.connection import ConnectionInput, ConnectionState
 from statemachines.operation import WORKING, OperationState
 from statemachines.persistence import REPORTED, PersistenceState
 from statemachines.registry import MACHINES
-from statemachines.rows import TERMINALS
+from statemachines.rows import TERMINALS, Emit
 from statemachines.run import ACTIVE, CANCELLABLE, CANCELLING, OVER, RunInput, RunState
 from statemachines.snapshot import SnapshotState
-from statemachines.step import ImpossibleInputError, World, machine_of, step
+from statemachines.step import ImpossibleInputError, Move, World, machine_of, step
 from statemachines.witness.facts import admission_of, checks, instance_of, obstacle
 from statemachines.witness.frames import CODE_OF, Told
 from statemachines.witness.ledger import SNAPSHOT_OF, Asked, Ledger
-from statemachines.witness.search import Guess, accept, explain, new_run, take, unmet, view
+from statemachines.witness.search import Guess, accept, admitting, explain, new_run, take, unmet, view
 from statemachines.witness.shapes import STARTUP_CODES, WORKER_CODES
 
 
@@ -58,13 +58,40 @@ def blame_event(guess: Guess, ledger: Ledger, told: Told) -> Blame:
     """Why an event has no row: the last row that its own input meets."""
     if told.kind == "event/run.finished" and guess.world["run"] in ACTIVE:
         return _blame_terminal(guess, ledger, told)
+    if admitting(guess) is not None:
+        return _at(guess, "run", f"{told.label} comes before the answer of turn.start", "EVT-03")
     blame = _at(guess, "connection", f"{told.label} after the end", "FLOW-20")
     named = {name: MACHINES[machine_of(name)].initial for name in told.instances} | guess.world
     for feed, subject in told.feeds:
         with suppress(ImpossibleInputError):
             last = step(named, feed, subject)[1][-1]
-            blame = Blame(f"{told.label} has no row here", last.instance, last.row.source.value, last.row.clauses)
+            clauses = _card_clauses(named, last) if told.emits == {Emit.TOOL_CARD} else last.row.clauses
+            blame = Blame(f"{told.label} has no row here", last.instance, last.row.source.value, clauses)
     return blame
+
+
+_UNFOUNDED: Final[Mapping[tuple[Enum, Enum], tuple[str, ...]]] = {
+    **{(ActivityState.NONE, given): ("TC-162",) for given in SHOWS},
+    (ActivityState.STARTED, ActivityInput.WORKER_CARD_SUCCESS): ("TC-172", "TC-60"),
+    (ActivityState.STARTED, ActivityInput.WORKER_CARD_FAILURE): ("TC-172", "TC-62"),
+    (ActivityState.FAILED, ActivityInput.WORKER_CARD_SUCCESS): ("TC-60",),
+}
+"""What an activity has shown, and a snapshot that contradicts it by a clause."""
+
+
+def _card_clauses(world: World, last: Move) -> tuple[str, ...]:
+    """What excludes a snapshot: where no clause does, the reading of an open point alone."""
+    machine, _, label = last.instance.partition(":")
+    row = last.row
+    if machine == "card":
+        return row.clauses if row.source is not CardState.ABSENT else ("TC-OP-14",)
+    if machine != "activity":
+        return row.clauses
+    table, card = MACHINES["card"].table, world.get(f"card:{label}", CardState.ABSENT)
+    shown = next(given for taken, given in SHOWS.items() if taken is row.input)
+    if card in CARD_FINISHED and table[CardState.RUNNING, shown].dest is not card:
+        return ("TC-175", "TC-176", "TC-178")
+    return _UNFOUNDED.get((row.source, row.input), ("TC-OP-15",))
 
 
 def _blame_terminal(guess: Guess, ledger: Ledger, told: Told) -> Blame:
@@ -87,14 +114,15 @@ def blame_answer(guess: Guess, ledger: Ledger, told: Told, asked: Asked | None) 
         return _at(guess, "connection", f"{told.label}: no line waits for it", "ENV-23", "ENV-24")
     while guess.queue and guess.queue[0] is not asked and asked in guess.queue:
         first = guess.queue[0]
-        sound = first.method in WORKER_CODES and obstacle(view(guess, ledger, first)) is None
+        sound = first.method in (*WORKER_CODES, "turn.start") and obstacle(view(guess, ledger, first)) is None
         read = accept(replace(guess, queue=guess.queue[1:]), first) if sound else None
         if read is None:
             what = f"{told.label} comes before the answer of {first.label}"
             return _at(guess, "connection", what, "ENV-25", "ENV-26", "FLOW-03")
         guess = read
     if asked not in guess.queue:
-        return _blame_worker(guess, told, asked)
+        late = asked.method == "turn.start" and asked in guess.deferred and not told.code
+        return _blame_turn(guess, ledger, told, asked) if late else _blame_worker(guess, told, asked)
     if not LISTENING.passes(guess.world):
         return _at(guess, "connection", f"{told.label} after the connection stopped", *LISTENING.clauses)
     failing = obstacle(view(guess, ledger, asked))
@@ -109,6 +137,14 @@ def blame_answer(guess: Guess, ledger: Ledger, told: Told, asked: Asked | None) 
     admission = admission_of(asked)
     by = admission.clauses if admission else ("D01",)
     return _at(guess, "connection", f"{told.code or 'a result'} is no answer to {asked.label}", *by)
+
+
+def _blame_turn(guess: Guess, ledger: Ledger, told: Told, asked: Asked) -> Blame:
+    """Why a turn cannot have been admitted, of which later lines were answered first."""
+    failing = obstacle(view(guess, ledger, asked))
+    if failing is not None:
+        return _check(guess, failing, f"a result, although not {failing.name}", asked)
+    return _at(guess, "run", f"{told.label}, although work was admitted behind it", "SESS-07", "LIST-52", "TURN-15")
 
 
 def _blame_worker(guess: Guess, told: Told, asked: Asked) -> Blame:
@@ -158,8 +194,14 @@ def answer_as_told(guess: Guess, told: Told, asked: Asked | None) -> Guess:
     """Go on as if the answer had been right. Lines that it has overtaken wait no longer."""
     if asked is None:
         return guess
-    queue = guess.queue
-    guess = replace(guess, deferred=tuple(each for each in guess.deferred if each is not asked))
+    queue, turn = guess.queue, admitting(guess)
+    if turn is not None and turn.asked is asked and told.code:
+        guess = replace(guess, world=new_run(guess.world))
+    guess = replace(
+        guess,
+        owed=tuple(item for item in guess.owed if item.asked is not asked),
+        deferred=tuple(each for each in guess.deferred if each is not asked),
+    )
     before = queue[: queue.index(asked)] if asked in queue else ()
     opening = next((each for each in (*before, asked) if each.method == "initialize"), None)
     guess = replace(guess, queue=tuple(each for each in queue if each not in (*before, asked)))
@@ -184,6 +226,8 @@ _CLOSING: Final = frozenset(code for emit, code in CODE_OF.items() if emit.value
 
 def event_as_told(guess: Guess, told: Told, *, begins: bool) -> Guess:
     """Go on as if the event had been right. Nothing is taken from a run that is over, unless a run ``begins`` here."""
+    turn = admitting(guess)
+    guess = replace(guess, owed=tuple(item for item in guess.owed if item is not turn))
     if begins:
         guess = replace(guess, world=new_run(guess.world) | {"run": RunState.EXECUTING})
     run = guess.world["run"]

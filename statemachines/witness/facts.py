@@ -100,7 +100,8 @@ def _paging(v: View) -> Verdict:
 
 def _names(v: View) -> Verdict:
     names = v.params["required_capabilities"]
-    return len(names) <= (18 if "client.tools" in names else 16)
+    most = 18 if "client.tools" in names else 16
+    return _all(len(set(names)) <= most, _unless(not names or len(names) > most))  # BASE-OP-73, BASE-OP-74
 
 
 def _safe(*keys: str) -> Fact:

@@ -4,7 +4,7 @@ It remembers identities, revisions, cursors and the text bookkeeping of the run,
 What a frame says is taken down as told, also where it was a fault, so that one fault is reported once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,6 +20,10 @@ SNAPSHOT_OF: Final[Mapping[str, str]] = {
     "model.catalog.status": "catalog",
 }
 """Paging method -> the machine of its snapshot."""
+
+ATTACHES: Final = frozenset({"session.create", "session.open"})
+BRINGS: Final = ATTACHES | {"selection.set", "model.catalog", "model.catalog.status", "model.refresh", "turn.start"}
+"""Methods whose work may bring another selection revision; a ``status`` may tell it ahead of their answer (ENV-26)."""
 
 ENVELOPE: Final = frozenset({"protocol", "version", "id", "method", "params"})
 """The five fields of a request (ENV-01)."""
@@ -113,6 +117,8 @@ class RunMemory:
     known: list[tuple[str, str]] = field(default_factory=list)
     """(session, run) as the answer gave it; others were faults, told once."""
     segments: dict[str, Segment] = field(default_factory=dict)
+    partial: bool | None = None
+    """Of the reconciliation that came last (D61)."""
     activities: set[str] = field(default_factory=set)
     approvals: set[str] = field(default_factory=set)
     calls: dict[str, Data] = field(default_factory=dict)
@@ -141,14 +147,25 @@ class Ledger:
     instance: str = ""
     seq: int = 0
     ids: set[str] = field(default_factory=set)
+    waiting: list[Asked] = field(default_factory=list)
+    """Requests that were not answered yet, duplicates left out."""
+    ready: bool = False
+    """A status has told that startup is complete."""
     failed: str = ""
     """The startup failure code."""
     context: str = ""
     session: str = ""
     """The attached session."""
+    arrived: str = ""
+    """The session that a status told ahead of the answer that brings it."""
     durable: set[str] = field(default_factory=set)
     """Sessions that were acknowledged as stored."""
     selection: str = ""
+    """The selection revision that was shown last."""
+    chosen: Data = field(default_factory=dict)
+    """The selection as it was first shown under that revision."""
+    replaced: str | None = None
+    """The revision before it, where a status told it ahead of the answer that brings it."""
     settled: bool = False
     """Since the selection revision was shown, nothing was seen that may rotate it."""
     outdated: set[str] = field(default_factory=set)
@@ -176,7 +193,14 @@ class Ledger:
         fresh = not formed or frame["id"] not in self.ids
         if formed:
             self.ids.add(frame["id"])
-        return Asked(number, value, line, formed, fresh, not fresh or len(self.ids) <= 4096)
+        asked = Asked(number, value, line, formed, fresh, not fresh or len(self.ids) <= 4096)
+        if formed and fresh:
+            self.waiting.append(asked)
+        return asked
+
+    def before(self, asked: Asked, methods: Collection[str]) -> list[Asked]:
+        """What was sent before a request and is not answered yet, so that its work may be done (ENV-26)."""
+        return [each for each in self.waiting if each.number < asked.number and each.method in methods]
 
     def note_event(self, event: str, data: Data, *, sound: bool) -> None:
         """Take an event down. A run nobody has heard of is one whose admission was missed, or misspelt."""
@@ -191,9 +215,10 @@ class Ledger:
             case "message.delta":
                 segment = run.segments.setdefault(data["message_id"], Segment())
                 segment.delta = max(segment.delta, data["part"])
-                segment.owing = segment.owing or bool(data["text"])
+                segment.owing = segment.owing or bool(data["text"].strip())  # blank text need not be kept (D62)
             case "message.reconcile":
                 _reconcile(run.segments.setdefault(data["message_id"], Segment()), data)
+                run.partial = data["partial"]
             case "activity":
                 run.activities.add(data["activity_id"])
             case "approval.requested":
@@ -209,23 +234,27 @@ class Ledger:
 
     def note_result(self, asked: Asked, result: Data) -> None:
         """Take the result of a request down."""
+        self._answered(asked)
         match asked.method:
             case "initialize":
-                self._show(result["status"])
+                self._show(asked, result["status"])
             case "status":
-                self._show(result)
+                self._show(asked, result)
             case "session.create" | "session.open":
-                self.session, self.settled = result["session_id"], False
-                self.outdated.add(self.selection)
+                self.session, self.arrived, self.settled = result["session_id"], "", False
+                self._outdate()
                 self._revise(result["revision"])
                 if result["durable"]:
                     self.durable.add(self.session)
             case "model.refresh":
                 self.snapshots["catalog"] = Snapshot(result["catalog_revision"] or "")
                 self.issued.add(result["catalog_revision"] or "")
+                self.settled = False  # it may be one of the guards of EXT-REFRESH-42 (EXT-OP-33)
             case "selection.set":
-                self.outdated.add(self.selection)
-                self.selection, self.settled = result["selection"]["revision"], True
+                selection = result["selection"]
+                if selection["revision"] != self.selection or self.replaced is not None:
+                    self._outdate()
+                self._choose(selection, ahead=False)
                 self._revise(result["history_revision"])
                 self.durable.add(result["session_id"])
             case "turn.start":
@@ -233,6 +262,8 @@ class Ledger:
                 self.begin(self.session, result["run_id"])
             case "history.page":
                 self.session = asked.name("session_id") or ""
+        if asked.method in BRINGS:
+            self.replaced = None
         self.worked = self.worked or (asked.method in WORKER_CODES and asked.method != "initialize")
 
     def note_page(self, asked: Asked, result: Data) -> None:
@@ -244,7 +275,9 @@ class Ledger:
             self.snapshots[name] = Snapshot(result["revision"])
         snapshot = self.snapshot(name)
         asked_for = asked.name("revision")
-        if asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
+        if name == "discover":
+            snapshot.revision = result["revision"]  # which need not be the one before (EXT-OP-08)
+        elif asked_for is not None and asked_for != self.acknowledged:  # which may still be served (D64)
             snapshot.revision = asked_for
         if name == "catalog":
             self.issued.add(result["revision"])
@@ -263,19 +296,46 @@ class Ledger:
 
     def note_error(self, asked: Asked, code: str) -> None:
         """Take an error down."""
+        self._answered(asked)
         if asked.method == "initialize" and code in STARTUP_CODES:
             self.failed = code
         elif asked.method == "model.refresh" and code == "operation_cancelled":
             self.snapshots["catalog"] = Snapshot()
+        if not any(each.method in BRINGS for each in self.waiting):
+            self.replaced = None
+        if code == "operation_cancelled":  # its work may have been done (EXT-OP-25)
+            self.arrived = ""
+        if code == "operation_cancelled" or (asked.method, code) == ("turn.start", "stale_selection"):
+            self.settled = False
 
-    def _show(self, status: Data) -> None:
+    def _answered(self, asked: Asked) -> None:
+        self.waiting = [each for each in self.waiting if each is not asked]
+
+    def _show(self, asked: Asked, status: Data) -> None:
+        self.ready = self.ready or status["state"] in ("idle", "running")
         self.context = status["context_id"] or self.context
-        selection = status.get("selection")
+        session, selection = status["session_id"] or "", status.get("selection")
+        self.arrived = session if session != self.session and self.before(asked, ATTACHES) else ""
         if selection is not None:
-            self.selection, self.settled = selection["revision"], True
+            self._choose(selection, ahead=bool(self.before(asked, BRINGS)))
+
+    def _choose(self, selection: Data, *, ahead: bool) -> None:
+        if not ahead:
+            self.replaced = None
+        if selection["revision"] != self.selection:
+            if ahead and self.replaced is None:
+                self.replaced = self.selection
+            self.selection, self.chosen = selection["revision"], selection
+        self.settled = True
+
+    def _outdate(self) -> None:
+        """The selection revision is replaced: the one before, where the new one has been told ahead."""
+        self.outdated.add(self.selection if self.replaced is None else self.replaced)
+        self.replaced = None
 
     def _revise(self, revision: str | None) -> None:
-        self.snapshots["history"] = Snapshot(revision or "")
+        if revision is None or revision != self.snapshot("history").revision:  # it need not change (BASE-OP-184)
+            self.snapshots["history"] = Snapshot(revision or "")
         self.issued.add(revision or "")
 
 

@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 
 from statemachines.attachment import AttachmentState
 from statemachines.client_call import ClientCallState
-from statemachines.connection import ConnectionState
-from statemachines.run import ACTIVE, RunState
+from statemachines.witness import standing
 from statemachines.witness.ledger import Data, entries_of
-from statemachines.witness.shapes import DESCRIPTORS, LIMITS, SIXTEEN, STARTUP_CODES, TOOL_LIMITS, Fault, size_of
+from statemachines.witness.shapes import LIMITS, SIXTEEN, Fault, size_of
 from statemachines.witness.view import View
 
 
@@ -28,65 +27,6 @@ class Rule(NamedTuple):
     by: str
     fault: str
     holds: Callable[[View], bool]
-
-
-def _described(v: View) -> bool:
-    given = v.data.get("extensions", {})
-    if not isinstance(given, dict) or set(given) != set(DESCRIPTORS) & v.negotiated:
-        return False
-    return all(isinstance(each, dict) and DESCRIPTORS[name].items() <= each.items() for name, each in given.items())
-
-
-def _registered(v: View) -> bool:
-    if "client.tools" not in v.negotiated:
-        return "client_tools" not in v.data
-    given, extensions = v.data.get("client_tools"), v.data.get("extensions")
-    described = extensions.get("client.tools") if isinstance(extensions, dict) else None
-    named = isinstance(described, dict) and described.get("tools") == list(v.tools)
-    return named and given == {"tools": list(v.tools), "limits": TOOL_LIMITS}
-
-
-def _state(v: View) -> bool:
-    told = v.data["state"]
-    if v.world["connection"] is ConnectionState.STARTING:
-        return told in ("starting", "failed")  # BASE-OP-84 leaves failed open
-    failed = v.world["connection"] is ConnectionState.FAILED
-    return told in (("failed",) if failed else ("idle", "running"))
-
-
-def _readiness(v: View) -> bool:
-    told, readiness = v.data["state"], v.data["readiness"]
-    if told == "failed":
-        return readiness in ({v.ledger.failed} if v.ledger.failed else STARTUP_CODES)
-    return bool(readiness == ("initializing" if told == "starting" else "ready"))
-
-
-def _running(v: View) -> bool:
-    if v.data["state"] == "running":  # for a moment also when it is over (BASE-OP-90)
-        ours = v.data["run_id"] in [run for _, run in v.run.known]
-        return v.world["run"] in (*ACTIVE, RunState.FINISHED) and ours
-    return v.world["run"] not in ACTIVE and v.data["run_id"] is None
-
-
-def _fresh_selection(v: View) -> bool:
-    selection = v.data.get("selection")
-    if selection is None:
-        return True
-    revision = selection["revision"]
-    return revision not in v.ledger.outdated and revision in ({v.ledger.selection} if v.ledger.settled else {revision})
-
-
-def _permits(each: Data) -> bool:
-    permitted: list[str] = each["permitted_efforts"]
-    nothing_known = [["default"], []] if each["effort_support"] == "unsupported" else [["default"]]
-    return bool(each["effort_support"] == "supported") or permitted in nothing_known
-
-
-def _selection(v: View) -> bool:
-    selection = v.data.get("selection")
-    if selection is None:
-        return True
-    return bool(selection["effort_support"] == "supported") == (selection["effective_effort"] is not None)
 
 
 def _contiguous(before: Data | None, entry: Data) -> bool:
@@ -121,7 +61,7 @@ def _listed(v: View, entry: Data) -> bool:
     told = bool(entry["notices"])
     attached = entry["session_id"] == v.ledger.session
     lazy = attached and v.world["attachment"] is AttachmentState.LAZY
-    fits = {"available": not told, "cwd_unverified": told, "busy": not attached}
+    fits = {"available": not told or attached, "cwd_unverified": told, "busy": not attached}  # BASE-OP-132
     return fits[entry["eligibility"]] and not lazy
 
 
@@ -148,7 +88,21 @@ def _same_call(v: View) -> bool:
 
 
 def _pending(v: View) -> int:
-    return sum(state is ClientCallState.PUBLISHED for state in v.world.values())
+    """Without those whose result was sent: its answer may come later than the next call."""
+    sent = {f"client_call:{each.name('call_id')}" for each in v.ledger.waiting if each.method == "client.tool.result"}
+    return sum(state is ClientCallState.PUBLISHED for name, state in v.world.items() if name not in sent)
+
+
+def _timeout(v: View) -> int:
+    """That of the effective descriptor."""
+    told: int = v.tools.get(v.data["name"], {}).get("timeout_ms", 30000)
+    return told
+
+
+def _revised(v: View) -> bool:
+    """A failed input append may leave the revision as it was (BASE-OP-184)."""
+    told, unstored = v.data["revision"], v.data["persistence"] == "not_started"
+    return told not in v.ledger.issued or (unstored and told == v.ledger.snapshot("history").revision)
 
 
 def _terminal_code(v: View) -> bool:
@@ -166,8 +120,8 @@ def _beyond_bounds(v: View) -> bool:
 
 
 def _told_whole(v: View) -> bool:
-    partial = v.data["outcome"] != "completed"
-    return _given_up(v) or all(each.partial in (None, partial) for each in v.run.segments.values())
+    """Of the last reconciliation alone: those before may say that their segment, or the run, went on (BASE-OP-166)."""
+    return _given_up(v) or v.run.partial in (None, v.data["outcome"] != "completed")
 
 
 def _reconciled(v: View) -> bool:
@@ -193,13 +147,14 @@ RULES: Final = (
     Rule("result/initialize", "NEG-28 NEG-29 NEG-30 TC-22", "limits lack a named bound or give it another value",
          lambda v: LIMITS.items() <= v.data["limits"].items()),
     Rule("result/initialize", "EXT-DISC-23 EXT-REFRESH-53 TC-20 CT-23", "extensions are not those negotiated",
-         _described),
-    Rule("result/initialize", "CT-22 CT-25 CT-27", "client_tools does not repeat the registration", _registered),
-    Rule("result/status", "STATUS-04 STATUS-06 STATUS-18", "state is not that of the connection", _state),
-    Rule("result/status", "STATUS-04 STATUS-06 STATUS-18", "readiness does not fit the state", _readiness),
-    Rule("result/status", "STATUS-14 STATUS-15", "state and run_id are not those of the run", _running),
-    Rule("result/status", "STATUS-16", "session_id is not that of the last completed attachment",
-         lambda v: v.data["session_id"] == (v.ledger.session or None)),
+         standing.described),
+    Rule("result/initialize", "CT-22 CT-27", "client_tools does not repeat the registration", standing.registered),
+    Rule("result/initialize", "CT-25 CT-26", "the descriptor does not say the same as client_tools",
+         standing.registered_alike),
+    Rule("result/status", "STATUS-04 STATUS-06 STATUS-18", "state is not that of the connection", standing.state),
+    Rule("result/status", "STATUS-04 STATUS-06 STATUS-18", "readiness does not fit the state", standing.readiness),
+    Rule("result/status", "STATUS-14 STATUS-15", "state and run_id are not those of the run", standing.running),
+    Rule("result/status", "STATUS-16", "session_id is not that of the last completed attachment", standing.attached),
     Rule("result/status", "STATUS-05", "a selection is told while startup is pending",
          lambda v: v.data["state"] != "starting" or not any(v.data[k] for k in ("provider", "model", "context_id"))),
     Rule("result/status", "STATUS-11", "context_id is missing",
@@ -210,14 +165,16 @@ RULES: Final = (
          lambda v: "selection" not in v.data
          or (v.data["selection"] is not None) == (v.data["state"] in ("idle", "running"))),
     Rule("result/status", "SEL-21 SEL-22 SEL-24", "the selection revision is not the current one",
-         _fresh_selection),
+         standing.fresh_selection),
     Rule("result/status result/selection.set", "SEL-13 SEL-14 SEL-15", "effective_effort does not fit effort_support",
-         _selection),
+         standing.effective),
     Rule("result/status result/selection.set", "SEL-16 SEL-17", "efforts are permitted without known controls",
-         lambda v: v.data.get("selection") is None or _permits(v.data["selection"])),
+         lambda v: v.data.get("selection") is None or standing.permits(v.data["selection"])),
     # sessions and history
     Rule("result/session.create result/session.open", "HIST-47 HIST-48", "the revision was issued before",
          lambda v: v.data["revision"] not in v.ledger.issued),
+    Rule("result/session.create", "STATUS-16", "a status told another session ahead",
+         lambda v: v.data["session_id"] == (v.ledger.arrived or v.data["session_id"])),
     Rule("result/session.open", "SESS-31", "another session was opened",
          lambda v: v.data["session_id"] == v.params.get("session_id")),
     Rule("result/session.open", "SESS-24 SESS-26", "a stored session is told as lazy",
@@ -238,7 +195,9 @@ RULES: Final = (
     Rule("result/history.page", "BOUND-16", "the page is too large", lambda v: size_of(v.data) <= 32768),
     Rule("result/history.page", "BOUND-17", "the page has too many entries", lambda v: len(v.data["entries"]) <= 100),
     # listings and catalogs
-    Rule(f"{_LISTS} {_CATALOGS}", "LIST-56 CAT-45 EXT-OP-08", "the page is of another revision",
+    Rule(f"result/session.list {_CATALOGS}", "LIST-56 CAT-45", "the page is of another revision",
+         lambda v: not v.asked.continues or v.data["revision"] == v.params["revision"]),
+    Rule("result/session.discover", "EXT-OP-08", "the revision changed within a scan",
          lambda v: not v.asked.continues or v.data["revision"] == v.params["revision"]),
     Rule(f"{_LISTS} {_CATALOGS}", "LIST-86 CAT-37 EXT-OP-04", "complete and next_cursor disagree",
          lambda v: v.data["complete"] == (v.data["next_cursor"] is None)),
@@ -259,7 +218,7 @@ RULES: Final = (
     Rule(_CATALOGS, "CAT-49", "the revision was issued before",
          lambda v: v.asked.continues or v.data["revision"] not in v.ledger.issued),
     Rule(_CATALOGS, "SEL-16 SEL-17", "efforts are permitted without known controls",
-         lambda v: all(_permits(choice) for choice in v.data["choices"])),
+         lambda v: all(standing.permits(choice) for choice in v.data["choices"])),
     Rule("result/model.catalog.status", "EXT-STATUS-10", "there are more than 32 providers",
          lambda v: len(v.data["providers"]) <= 32),
     Rule("result/model.catalog.status", "EXT-STATUS-25 EXT-STATUS-26", "authentication does not fit relevance",
@@ -276,8 +235,7 @@ RULES: Final = (
          lambda v: all(v.data[key] == v.params.get(key) for key in ("session_id", "catalog_revision"))),
     Rule("result/selection.set", "SEL-64", "another model was selected",
          lambda v: all(v.data["selection"][key] in (None, v.params.get(key)) for key in ("provider", "model"))),
-    Rule("result/selection.set", "SEL-22", "the selection revision is not fresh",
-         lambda v: v.data["selection"]["revision"] not in {*v.ledger.outdated, v.ledger.selection}),
+    Rule("result/selection.set", "SEL-22", "the selection revision is not fresh", standing.selected_anew),
     Rule("result/selection.set", "SEL-90", "history_revision does not fit the notices",
          lambda v: (v.data["history_revision"] is None) == ("history_unavailable" in v.data["notices"])),
     # turns
@@ -304,8 +262,7 @@ RULES: Final = (
     Rule("event/run.finished", "D61", "the last reconciliation's partial does not fit the outcome",
          lambda v: _beyond_bounds(v) or _told_whole(v)),
     Rule("event/run.finished", "EVT-47 EVT-26", "a segment with text was not reconciled", _reconciled),
-    Rule("event/run.finished", "EVT-52", "the revision was issued before",
-         lambda v: v.data["revision"] is None or v.data["revision"] not in v.ledger.issued),
+    Rule("event/run.finished", "EVT-52", "the revision was issued before", _revised),
     # tool cards
     Rule("event/tool.card", "TC-18", "tool.cards was not negotiated", lambda v: "tool.cards" in v.negotiated),
     Rule("event/tool.card", "TC-156", "a snapshot has one part, 0", lambda v: v.data["part"] == 0),
@@ -333,8 +290,10 @@ RULES: Final = (
          lambda v: (v.data["task_id"] is None) == (v.data["subagent_id"] is None)),
     Rule("event/client.tool.call", "CT-87", "the tool is not registered",
          lambda v: "client.tools" not in v.negotiated or v.data["name"] in v.tools),
-    Rule("event/client.tool.call", "CT-39 CT-OP-20", "timeout_ms is not that of the descriptor",
-         lambda v: v.data["timeout_ms"] == v.tools.get(v.data["name"], {}).get("timeout_ms", 30000)),
+    Rule("event/client.tool.call", "CT-39", "timeout_ms is longer than that of the descriptor",
+         lambda v: v.data["timeout_ms"] <= _timeout(v)),
+    Rule("event/client.tool.call", "CT-OP-20", "timeout_ms is what remains of that of the descriptor",
+         lambda v: v.data["timeout_ms"] >= _timeout(v)),
     Rule("event/client.tool.call", "CT-65", "the arguments are too large",
          lambda v: size_of(v.data["arguments"]) <= 16384),
     Rule("event/client.tool.call", "CT-85", "the call id was used before",

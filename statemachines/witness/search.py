@@ -11,21 +11,22 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from statemachines.admission import ASSUMED, BEGINS_RUN, LISTENING, METHODS, Check
 from statemachines.approval import ApprovalInput
 from statemachines.channel import ChannelInput
-from statemachines.client_call import REASONS
+from statemachines.client_call import REASONS, ClientCallInput
 from statemachines.connection import ConnectionInput, ConnectionState
-from statemachines.persistence import REPORTED
+from statemachines.persistence import REPORTED, PersistenceState
 from statemachines.registry import MACHINES
-from statemachines.rows import KINDS, TERMINALS, Emit, Kind, Row, Scope
-from statemachines.run import FINISHING, OVER, RunInput, RunState
+from statemachines.rows import KINDS, TERMINALS, Emit, Kind, Scope
+from statemachines.run import FINISHING, OVER, RunInput
 from statemachines.step import Feed, ImpossibleInputError, Move, World, machine_of, step
 from statemachines.witness.facts import Refusal, checks, grounds_of, instance_of, obstacle, refusable, refusals
 from statemachines.witness.frames import CODE_OF, Told, startup_feeds, work_feeds
 from statemachines.witness.ledger import Asked, Ledger
+from statemachines.witness.owed import LATE, LATE_METHODS, Owed, fits, may_pass, names_of, refusal
 from statemachines.witness.shapes import WORKER_CODES
 from statemachines.witness.view import View
 
@@ -46,19 +47,17 @@ _HIDDEN: Final[tuple[Feed, ...]] = (
     ("channel", ChannelInput.WORKER_UNDELIVERABLE),
     *(("run", given) for given in LAST_WORDS),
 )
-"""What may happen in a run without any frame. Timers of approvals come on top, workers' answers always show."""
+"""What may happen in a run without any frame. Timers come on top, workers' answers always show."""
+_LOST_APPEND: Final[Feed] = ("run", RunInput.WORKER_APPEND_FAILED)
+"""It need not be told by a ``diagnostic``: how a warning is given is said, not that there is one (EVT-41, TURN-27)."""
 
 _FAULTY: Final = frozenset({RunInput.JOINT_GONE, RunInput.JOINT_UNDELIVERABLE, RunInput.JOINT_UNSTORED})
 
-LATE: Final = frozenset({Emit.SHUTDOWN_RESULT, Emit.OPERATION_CANCEL_RESULT, Emit.TURN_CANCEL_RESULT})
-"""Answers that what they cause may overtake: BASE-OP-60, D44, EXT-OP-25; for ``turn.cancel`` see ``_may_pass``."""
-_LATE_METHODS: Final = frozenset({"shutdown", "operation.cancel", "turn.cancel"})
+_DEGRADED: Final = REPORTED[PersistenceState.DEGRADED]
+_REASONS: Final[Mapping[Any, str]] = REASONS
 
 _STARTUP_ANSWERS: Final = frozenset({Emit.INITIALIZE_RESULT, Emit.INITIALIZE_ERROR, Emit.INITIALIZE_CANCELLED})
 _WORK_ANSWERS: Final = frozenset({Emit.OPERATION_RESULT, Emit.OPERATION_ERROR, Emit.OPERATION_CANCELLED})
-
-_REASONS: Final[Mapping[Any, str]] = REASONS
-_STORED: Final[Mapping[Any, str]] = REPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +70,6 @@ class Step:
     dest: Enum
     clauses: tuple[str, ...]
     inferred: bool
-
-
-class Owed(NamedTuple):
-    """A frame that must still be seen: an emit of a row, or a refusal (no emit)."""
-
-    emit: Emit | None
-    names: frozenset[str]
-    codes: frozenset[str]
-    row: Row | None
-    asked: Asked | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +106,6 @@ class Guess:
 def view(guess: Guess, ledger: Ledger, asked: Asked) -> View:
     """What facts may look at."""
     return View(ledger, guess.world, asked, startup=guess.startup, work=guess.work)
-
-
-_FAULTY_LINE: Final = frozenset({"invalid_frame", "invalid_request", "frame_too_large", "protocol_mismatch"})
-
-
-def names_of(asked: Asked, code: str = "") -> frozenset[str]:
-    """The ids an answer may bear: its own; null, or an echo, for a faulty line (D08, BASE-OP-27, BASE-OP-33)."""
-    if not asked.formed:
-        return frozenset({"", str(asked.frame.get("id", ""))})
-    return frozenset({asked.id, ""} if code in _FAULTY_LINE else {asked.id})
 
 
 def unmet(world: World, feed: Feed) -> Check | None:
@@ -189,36 +168,10 @@ def _owe(emit: Emit, move: Move, guess: Guess, asked: Asked | None) -> Owed:
     return Owed(emit, names, WORKER_CODES[who.method] if failed and who else frozenset(), move.row, who)
 
 
-def fits(item: Owed, told: Told, world: World) -> bool:
-    """Whether the frame is the one that is owed. ``run.finished`` also tells the persistence, a cancel its reason."""
-    if not item.names & told.names:
-        return False
-    if item.emit is Emit.INITIALIZE_CANCELLED and told.kind == "result":
-        return True  # a startup that was ready before it saw the stop (BASE-OP-61)
-    if told.code or item.codes:
-        return told.code in item.codes and (item.emit is None or item.emit in told.emits)
-    if item.emit not in told.emits or item.row is None:
-        return False
-    if item.emit in TERMINALS:
-        given_up = item.row.source is RunState.FINISHING_UNDELIVERABLE
-        stored = told.data.get("persistence") == _STORED[world["persistence"]]
-        return stored and (not given_up or told.data.get("error_code") == "output_unavailable")
-    return item.emit is not Emit.CLIENT_TOOL_CANCEL or told.data.get("reason") == _REASONS[item.row.input]
-
-
-def _may_pass(earlier: Owed, item: Owed) -> bool:
-    """Whether a frame may come before one that was owed earlier."""
-    if earlier.emit in LATE:  # a cancelled run's terminal never precedes the acknowledgement (BASE-OP-181)
-        return (earlier.emit, item.emit) != (Emit.TURN_CANCEL_RESULT, Emit.RUN_CANCELLED)
-    if earlier.emit is Emit.CLIENT_TOOL_CANCEL:  # only the terminal must wait for it (CT-OP-23)
-        return item.emit not in TERMINALS
-    return Emit.INITIALIZE_CANCELLED in (earlier.emit, item.emit)  # as with shutdown, in either order (D44)
-
-
 def seen(guess: Guess, told: Told) -> Guess | None:
     """The guess without the owed frame that was seen; None when the frame is not owed."""
     for i, item in enumerate(guess.owed):
-        if fits(item, told, guess.world) and all(_may_pass(earlier, item) for earlier in guess.owed[:i]):
+        if fits(item, told, guess.world) and all(may_pass(earlier, item) for earlier in guess.owed[:i]):
             return replace(guess, owed=guess.owed[:i] + guess.owed[i + 1 :])
     return None
 
@@ -236,6 +189,11 @@ def accept(guess: Guess, asked: Asked) -> Guess | None:
     return take(replace(guess, world=world), (instance_of(given.machine, asked), given.input), brings, asked=asked)
 
 
+def admitting(guess: Guess) -> Owed | None:
+    """The answer of a ``turn.start`` that others have overtaken: its turn is still being admitted (LIST-52)."""
+    return next((item for item in guess.owed if item.emit is Emit.TURN_START_RESULT), None)
+
+
 def new_run(world: World) -> World:
     """What lives as long as a run begins anew; named instances are gone until they are named again."""
     return {
@@ -247,24 +205,25 @@ def new_run(world: World) -> World:
 
 def process(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
     """Process the first waiting line in every way that may lead to the frame."""
-    if not guess.queue or any(item.emit in LATE for item in guess.owed):
+    if not guess.queue or (told.answers and any(item.emit in LATE for item in guess.owed)):
         return  # an answer that is given at once comes before those of later lines
     asked, base = guess.queue[0], replace(guess, queue=guess.queue[1:])
     mine = told.answers and bool(told.names & names_of(asked, told.code))
     if asked.ends or not LISTENING.passes(guess.world):
         if asked.ends == "inside" and told.code == "incomplete_frame" and not LISTENING.passes(guess.world):
-            yield replace(base, owed=(*base.owed, _refusal(asked, told.code)))  # allowed behind shutdown (D46)
+            yield replace(base, owed=(*base.owed, refusal(asked, told.code)))  # allowed behind shutdown (D46)
         passed = end(base, asked)
         yield from [replace(passed, cost=passed.cost + bool(asked.ends))] if passed else []
         return
     here = view(guess, ledger, asked)
-    at_once, late = asked.method not in WORKER_CODES, asked.method in _LATE_METHODS
-    if (not at_once or late or (mine and not told.code)) and obstacle(here) is None:
+    starts, works, late = asked.method == "turn.start", asked.method in WORKER_CODES, asked.method in LATE_METHODS
+    ahead = starts and told.answers and not mine  # it is read and admitted; no event may come before it is told
+    if (works or late or ahead or (mine and not told.code)) and obstacle(here) is None:
         admitted = accept(base, asked)
         if admitted is not None:
             ends = told.emits <= TERMINALS  # either may come first when the run ends by itself (BASE-OP-181)
-            yield replace(admitted, cost=admitted.cost + (late and not mine and not ends))
-    if not at_once and not mine and refusable(here):  # its refusal, too, may come later (ENV-25, ENV-26)
+            yield replace(admitted, cost=admitted.cost + ((late or ahead) and not mine and not ends))
+    if not mine and (starts or (works and refusable(here))):  # its refusal, too, may come later (ENV-25, ENV-26)
         yield replace(base, deferred=(*base.deferred, asked), cost=base.cost + 2)
     if mine and told.code:
         yield from _refuse(base, here, told)
@@ -278,10 +237,6 @@ def end(guess: Guess, asked: Asked) -> Guess | None:
         "": ConnectionInput.RECV_DISCARDED,
     }[asked.ends]
     return take(guess, ("connection", given), asked=asked)
-
-
-def _refusal(asked: Asked, code: str) -> Owed:
-    return Owed(None, names_of(asked, code), frozenset({code}), None, asked)
 
 
 def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
@@ -300,7 +255,7 @@ def _refuse(guess: Guess, here: View, told: Told) -> Iterator[Guess]:
         closed = take(guess, (ground.fires.machine, ground.fires.input), asked=here.asked)
         yield from [closed] if closed else []
     else:
-        yield replace(guess, owed=(*guess.owed, _refusal(here.asked, told.code)))
+        yield replace(guess, owed=(*guess.owed, refusal(here.asked, told.code)))
 
 
 def _named(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
@@ -308,25 +263,61 @@ def _named(guess: Guess, ledger: Ledger, told: Told) -> Iterator[Guess]:
     for asked in guess.deferred if told.code else ():
         if told.names & names_of(asked, told.code):
             yield from _refuse(guess, view(guess, ledger, asked), told)
+    turn = admitting(guess) if told.code else None
+    if turn is not None and turn.asked is not None and told.names & turn.names:  # its preflight has refused it
+        without = replace(
+            guess, world=new_run(guess.world), owed=tuple(each for each in guess.owed if each is not turn)
+        )
+        yield from _refuse(without, view(without, ledger, turn.asked), told)
     feeds = told.feeds
     if told.answers and guess.work and told.names & names_of(guess.work):
         feeds = work_feeds(guess.work, told)
     elif told.answers and guess.startup and guess.world["connection"] is ConnectionState.STARTING:
         feeds = startup_feeds(told)
     for feed, subject in feeds:
-        after = take(guess, feed, subject)
+        gate = _draining(guess, feed)
+        after = take(guess, gate, subject)
         if after is not None and seen(after, told) is not None:
-            yield after
+            given = (subject or feed)[1]
+            unlike = given in REASONS and told.data.get("reason") != _REASONS[given]
+            yield replace(_kept(guess, after, ledger, told), cost=after.cost + unlike + (gate is not feed))
+
+
+def _draining(guess: Guess, feed: Feed) -> Feed:
+    """The gate of an event. Deltas still on their way may pass a run that is finishing (EVT-04, BASE-OP-158)."""
+    late = feed[1] is RunInput.WORKER_DELTA and guess.world["run"] in FINISHING[:3]
+    return ("run", RunInput.WORKER_REPORT) if late else feed
+
+
+def _kept(guess: Guess, after: Guess, ledger: Ledger, told: Told) -> Guess:
+    """The guess after a frame, without what our tables move and the contract need not: one state stays as it was."""
+    name = ""
+    if told.emits == {Emit.MESSAGE_DELTA} and not str(told.data.get("text")).strip():
+        name = next(iter(told.names))  # white space owes no reconciliation (D62, D74)
+    elif guess.work and guess.work.method == "session.open" and guess.work.name("session_id") == ledger.session:
+        name = "list"  # it may be the same attachment, or another one (D102)
+    if after.world.get(name) is guess.world.get(name):
+        return after
+    moved = tuple(each for each in after.steps if each.instance != name)
+    return replace(after, world=after.world | {name: guess.world[name]}, steps=moved)
 
 
 def _supposed(guess: Guess, told: Told) -> Iterator[Guess]:
-    """Inputs that no frame shows, as far as they emit nothing, or this frame."""
-    asked = (instance_of("approval", each) for each in guess.queue if each.method == "approval.answer")
-    feeds: list[Feed] = [(name, ApprovalInput.TIMER_EXPIRED) for name in asked if name in guess.world]
+    """Inputs that no frame shows, as far as they emit nothing that must be seen, or this frame."""
+    timed = {"approval.answer": ("approval", ApprovalInput.TIMER_EXPIRED),
+             "client.tool.result": ("client_call", ClientCallInput.TIMER_EXPIRED)}  # fmt: skip
+    timers = ((instance_of(timed[each.method][0], each), timed[each.method][1])
+              for each in guess.queue if each.method in timed)  # fmt: skip
+    feeds: list[Feed] = [(name, given) for name, given in timers if name in guess.world]
     feeds += _HIDDEN if guess.world["run"] not in OVER else ()
+    feeds += [_LOST_APPEND] if told.emits <= TERMINALS and told.data.get("persistence") == _DEGRADED else []
     for taste, feed in enumerate(feeds):
         after = take(guess, feed, inferred=True, taste=taste)
-        if after is not None and (len(after.owed) == len(guess.owed) or seen(after, told) is not None):
+        if after is None:
+            continue
+        after = replace(after, owed=guess.owed) if feed is _LOST_APPEND else after
+        more = after.owed[len(guess.owed) :]
+        if all(item.emit is Emit.CLIENT_TOOL_CANCEL for item in more) or seen(after, told) is not None:
             yield after
 
 

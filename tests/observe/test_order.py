@@ -27,7 +27,7 @@ CASES: list[tuple[str, str, str, str, Write]] = [
     ("EVT-45", "run", "finished", "approval.requested", lambda w: w.running().finished().approval()),
     ("EVT-45", "run", "finished", "run.finished", lambda w: w.running().finished().finished(revision="h-4")),
     ("EVT-47", "run", "executing", "run.finished completed", lambda w: w.running().whole().delta().finished()),
-    ("EVT-44", "persistence", "stored", "degraded", lambda w: w.running().finished("failed", persistence="degraded")),
+    ("EVT-44", "persistence", "unstored", "degraded", lambda w: w.started().finished("failed", persistence="degraded")),
     ("EVT-44", "persistence", "stored", "not_started", lambda w: w.running().finished(persistence="not_started")),
     ("EVT-44", "persistence", "unstored", "durable", lambda w: w.started().finished("failed")),
     ("EVT-43", "run", "executing", "run.finished cancelled", lambda w: w.running().finished("cancelled")),
@@ -40,9 +40,9 @@ CASES: list[tuple[str, str, str, str, Write]] = [
     ("APPR-08", "run", "cancelling(user)", "approval.requested", lambda w: (
         w.running().cancel().result({"cancellation_requested": True}).approval())),
     ("TC-162", "activity:a1", "none", "tool.card", lambda w: w.running("tool.cards").carded(t.card())),
-    ("TC-162", "card:a1", "absent", "tool.card", lambda w: (
+    ("TC-OP-14", "card:a1", "absent", "tool.card", lambda w: (
         w.running("tool.cards").activity("started").activity("completed").carded(t.card(0, "success")))),
-    ("TC-162", "activity:a1", "started", "tool.card", lambda w: (
+    ("TC-172", "activity:a1", "started", "tool.card", lambda w: (
         w.running("tool.cards").activity("started").carded(t.card()).carded(t.card(1, "success")))),
     ("TC-175", "card:a1", "finished(unknown)", "tool.card", lambda w: (
         w.running("tool.cards").activity("started").carded(t.card()).carded(t.card(1, "unknown"))

@@ -28,17 +28,17 @@ from localagent.protocol.names import SUPPORTED
 from .lines import ids, sent_by
 from .model import Case, Expectation, Step
 from .register import UnknownClauseError, find
-from .steps import KINDS, SINCE, STIMULI, StepError, check, kind_of
+from .steps import FIXTURES, KINDS, SINCE, STIMULI, StepError, check, kind_of
 from .values import inside, references, unknown_words
 
-_KEYS: Final[Mapping[str, type]] = {
+_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = {
     "id": str,
     "title": str,
     "tier": int,
     "clauses": list,
     "needs": list,
     "prompts": list,
-    "fixture": str,
+    "fixture": (str, list),
     "tags": list,
     "steps": list,
 }
@@ -132,7 +132,7 @@ def _case(table: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
         steps=(),
         needs=tuple(table.get("needs", ())),
         prompts=tuple(table.get("prompts", ())),
-        fixture=table.get("fixture", ""),
+        fixtures=_fixtures(table.get("fixture", [])),
         tags=tuple(table.get("tags", ())),
     )
     walk, problems = _Walk(case), list[tuple[str, str]]()
@@ -152,21 +152,29 @@ def _check_keys(table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in _KEYS:
             raise StepError(f"unknown key {key!r}")
-        if type(value) is not _KEYS[key]:
-            raise StepError(f"{key} must be a {_KEYS[key].__name__}, not {value!r}")
+        kind = _KEYS[key]
+        if type(value) is not kind and not (isinstance(kind, tuple) and type(value) in kind):
+            wanted = " or a ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+            raise StepError(f"{key} must be a {wanted}, not {value!r}")
     if missing := [key for key in _NEEDED if key not in table]:
         raise StepError(f"no {', '.join(missing)}")
     if not _ID.match(table["id"]):
         raise StepError("an id is a family and a name in small letters, digits, dots and dashes: frame.not-json")
     if table["tier"] not in (0, 1, 2):
         raise StepError(f"tier must be 0, 1 or 2, not {table['tier']}")
-    for key, known in (("needs", SUPPORTED), ("prompts", STIMULI)):
-        if unknown := [each for each in table.get(key, ()) if each not in known]:
+    for key, known in (("needs", SUPPORTED), ("prompts", STIMULI), ("fixture", FIXTURES)):
+        listed = _fixtures(table.get(key, ())) if key == "fixture" else table.get(key, ())
+        if unknown := [each for each in listed if each not in known]:
             raise StepError(f"{key}: {unknown[0]!r} is unknown")
     if any(not isinstance(step, dict) for step in table["steps"]):
         raise StepError("each step is a table")
     if table.get("prompts") and table["tier"] == 0:
         raise StepError("a case with prompts is of tier 1 or 2")
+
+
+def _fixtures(told: Any) -> tuple[Any, ...]:
+    """Those of a case, which names one or lists some."""
+    return (told,) if isinstance(told, str) else tuple(told)
 
 
 def _clauses(listed: Sequence[Any]) -> tuple[str, ...]:
@@ -243,7 +251,7 @@ class _Walk:
             self._wire.clear()
             self._sent.clear()
             self._asked.clear()
-        if kind in ("turn", "write", "delete"):
+        if kind in ("turn", "write", "delete", "home_same"):
             self._needs(kind, args)
         self.steps.append(step)
 
@@ -301,7 +309,10 @@ class _Walk:
     def _needs(self, kind: str, args: Mapping[str, Any]) -> None:
         if kind == "turn" and args["turn"] not in self.case.prompts:
             raise StepError(f"{args['turn']!r} is not among the case's prompts")
-        if kind in ("write", "delete") and not self.case.fixture:
+        written = [each.args["write"] for each in self.steps if each.kind == "write" and each.args.get("in") != "cwd"]
+        if kind == "home_same" and args[kind] not in written:
+            raise StepError("the case has not written that file")
+        if kind in ("write", "delete") and not self.case.fixtures:
             raise StepError("only a case with a fixture changes the home")
 
     def _expectation(self, kind: str, args: Mapping[str, Any]) -> Expectation | None:

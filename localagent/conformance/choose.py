@@ -56,7 +56,7 @@ def select(cases: Iterable[Case], patterns: Sequence[str] = (), profile: Profile
 
 def smoke(cases: Iterable[Case]) -> tuple[Case, ...]:
     """A dozen cases that need no model: those tagged so, filled up with the first of each family."""
-    offered = [case for case in cases if case.tier == 0 and not case.fixture and not case.prompts]
+    offered = [case for case in cases if case.tier == 0 and not case.fixtures and not case.prompts]
     tagged = [case for case in offered if SMOKE in case.tags]
     first = {case.family: case for case in reversed(offered)}
     more = [case for case in offered if first[case.family] is case and case not in tagged]

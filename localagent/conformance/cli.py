@@ -118,14 +118,16 @@ def _target(parser: argparse.ArgumentParser, default: object = None) -> None:
     parser.add_argument("--cwd", metavar="DIR", default=default, help="where the child is started")
     prompts = "TOML: prompts that make the backend's provider do what cases need"
     parser.add_argument("--prompts", metavar="FILE", default=default, help=prompts)
-    fixture = "the backend's home may be prepared so; may be given again"
-    parser.add_argument("--fixture", metavar="NAME", action="append", default=default, help=fixture)
+    fixture = "what cases may write into the home beforehand, settings or store; may be given again"
+    parser.add_argument("--fixture", choices=("settings", "store"), action="append", default=default, help=fixture)
 
 
 def _running(parser: argparse.ArgumentParser, default: object = None) -> None:
     _target(parser, default)
     strict = "what should hold counts like what must hold"
     parser.add_argument("--strict", action="store_true", default=default or False, help=strict)
+    patience = "how long the next event of a run may take, at least (20): a live model may need more"
+    parser.add_argument("--patience", metavar="SECONDS", type=float, default=default or 20.0, help=patience)
     report = "write report.ndjson, transcripts, junit.xml, report.md and index.html there"
     parser.add_argument("--report", metavar="DIR", default=default, help=report)
     parser.add_argument("--jobs", metavar="N", type=int, default=default or 2, help="children at a time (2)")

@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 
 from localagent.conformance import choose, coverage, judge, play, reading, replay, stimuli, transcript
 from localagent.conformance.cases import CaseError
-from localagent.conformance.model import Case, Target
+from localagent.conformance.model import EVENT_MS, Case, Target
 from localagent.conformance.progress import Progress
 from localagent.conformance.reading import UnusableError
 from localagent.conformance.report import Report, Stream, derive, people, status
@@ -156,6 +156,7 @@ def _target(options: Namespace) -> Target:
         home=options.home,
         environ=environ,
         prompts=prompts,
+        event_ms=1000 * getattr(options, "patience", EVENT_MS / 1000),  # replay asks for no events
         fixtures=frozenset(options.fixture or ()),
     )
 
@@ -179,6 +180,8 @@ def _header(options: Namespace, target: Target, universe: Sequence[str]) -> dict
         again += ["--env", f"{name}=..."]
     for name in sorted(target.fixtures):
         again += ["--fixture", name]
+    if target.event_ms != EVENT_MS:
+        again += ["--patience", f"{target.event_ms / 1000:g}"]
     return {
         "argv": list(target.argv),
         "options": again,

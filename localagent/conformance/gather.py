@@ -13,6 +13,8 @@ ITEMS: Final = {
 """Methods that answer with pages -> the member that holds the items of one."""
 MOST: Final = 1_500
 """How many pages are asked for at most."""
+KINDS: Final = ("user", "assistant", "reasoning_summary", "activity", "compaction", "diagnostic")
+"""Of the entries of a history (HIST-24)."""
 
 
 def following(method: str, params: Any, result: Any) -> Mapping[str, Any] | None:
@@ -25,7 +27,11 @@ def following(method: str, params: Any, result: Any) -> Mapping[str, Any] | None
 
 
 def pages(method: str, results: Sequence[Any]) -> Mapping[str, Any]:
-    """The value of a ``pages`` step: ``items`` of all pages, ``count`` of pages, ``first``, ``last``, ``revision``."""
+    """The value of a ``pages`` step: ``items`` of all pages, ``count`` of pages, ``first``, ``last``, ``revision``.
+
+    ``notices``: what any page told, in order, once. ``said``, by kind: the text of all entries of a history, whatever
+    their parts; a text that is blank as a whole is left out.
+    """
     sound = [each for each in results if isinstance(each, Mapping)]
     lists = [each.get(ITEMS[method]) for each in sound]
     return {
@@ -34,14 +40,35 @@ def pages(method: str, results: Sequence[Any]) -> Mapping[str, Any]:
         "first": results[0] if results else None,
         "last": results[-1] if results else None,
         "revision": sound[-1].get("revision") if sound else None,
+        "notices": _notices(sound),
+        "said": _said(item for each in lists if isinstance(each, list) for item in each),
     }
+
+
+def _notices(results: Iterable[Mapping[str, Any]]) -> list[Any]:
+    told = [notice for each in results if isinstance(each.get("notices"), list) for notice in each["notices"]]
+    return [notice for i, notice in enumerate(told) if notice not in told[:i]]
+
+
+def _said(entries: Iterable[Any]) -> Mapping[str, str]:
+    whole: dict[tuple[str, str], str] = {}
+    for each in entries:
+        told = [each.get(key) for key in ("kind", "message_id", "text")] if isinstance(each, Mapping) else []
+        match told:
+            case [str(kind), str(message), str(text)]:
+                whole[kind, message] = whole.get((kind, message), "") + text
+    found = dict.fromkeys([*KINDS, *(kind for kind, _ in whole)], "")
+    for (kind, _), text in whole.items():
+        found[kind] += text if text.strip() else ""
+    return found
 
 
 def texts(frames: Iterable[Any], run_id: str) -> Mapping[str, Any]:
     """The value of a ``texts`` step, from decoded frames in order.
 
     ``joined``: the last complete reconciliation of every message of the run, in order of the messages' first
-    appearance; ``count`` of those messages; number of ``deltas``.
+    appearance, without those that are blank, which no history need keep; ``count`` of those messages; number of
+    ``deltas``.
     """
     complete: dict[str, str] = {}
     parts: dict[str, list[str]] = {}
@@ -64,5 +91,5 @@ def texts(frames: Iterable[Any], run_id: str) -> Mapping[str, Any]:
             parts.setdefault(message, []).append(text)
             if data.get("last_part") is True:
                 complete[message] = "".join(parts.pop(message))
-    whole = [complete[message] for message in order if message in complete]
+    whole = [complete[message] for message in order if complete.get(message, "").strip()]
     return {"joined": "".join(whole), "count": len(whole), "deltas": deltas}

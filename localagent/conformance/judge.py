@@ -58,7 +58,7 @@ def _unrun(
         return Verdict.NOT_CLAIMED, f"not advertised: {', '.join(missing)}", "capability"
     if any(each.kind not in ("header", "footer") for each in transcript.records):
         return None
-    reason: Reason = "needs-fixture" if case.fixture else "needs-model" if case.prompts else "not-reached"
+    reason: Reason = "needs-fixture" if case.fixtures else "needs-model" if case.prompts else "not-reached"
     return Verdict.NOT_EXERCISED, "the case was not run", reason
 
 

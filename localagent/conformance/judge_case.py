@@ -17,6 +17,7 @@ from localagent.conformance.judge_process import Course, margin
 from localagent.conformance.lines import ids, page_id
 from localagent.conformance.model import Blame, Case, CheckResult, Expectation, Reason, Record, Step, Verdict
 from localagent.conformance.seen import Found, Seen
+from localagent.conformance.steps import FAILURE
 from localagent.conformance.values import DanglingError, equal, lookup, mismatch, resolve
 
 
@@ -282,6 +283,16 @@ class Walk:
         record = named.record if named else None
         return failed(wrong, Blame.WRONG, record) if wrong else held(record)
 
+    def given(self, step: Step) -> Outcome:
+        """What follows is only judged where a value matches."""
+        reference = step.args["given"]
+        try:
+            wrong = mismatch(lookup(reference, self.seen.lookup), step.args["pattern"], self.seen.lookup, reference)
+        except DanglingError as error:
+            wrong = f"{error} was not seen"
+        self.stuck = wrong
+        return unreached(wrong) if wrong else held()
+
     def looked(self, step: Step) -> Outcome:
         """The player has looked into the home, or at what a server heard, and noted what it found."""
         about = f"{'heard' if step.kind == 'heard' else 'home'} {step.number} "
@@ -300,8 +311,9 @@ class Walk:
         found = self.seen.find(step)
         if course.status is None or found is None:
             return unreached("the transcript ends before it did")
-        if course.status not in step.args["exit"]:
-            wanted = " or ".join(map(str, step.args["exit"]))
+        wanted = step.args["exit"]
+        if course.status < 1 if wanted == FAILURE else course.status not in wanted:
+            wanted = wanted if wanted == FAILURE else " or ".join(map(str, wanted))
             blame = Blame.WRONG if course.status in (0, 1, 2) else Blame.CRASHED
             return failed(f"exit status {course.status}, not {wanted}", blame, course.record)
         return self.timely(step, found, self._last_end()) or self._stderr(step) or held(course.record)
@@ -312,8 +324,8 @@ class Walk:
         return max((each.t for each in moments if each is not None and each.t is not None), default=None)
 
     def _stderr(self, step: Step) -> Outcome | None:
-        records = self.course.child.records
-        said = next((each for each in records if each.kind == "stderr" and words(each.value)), None)
+        """What it has said behind the last thing that it was sent, or that was done to it."""
+        said = self.course.child.last_words()
         if step.args.get("stderr") == "" and said is not None:
             return failed(f"on stderr: {words(said.value)[:120]!r}", Blame.WRONG, said.number)
         return None
@@ -333,8 +345,9 @@ _JUDGES: Final[Mapping[str, Callable[[Walk, Step], Outcome]]] = {
     "same": Walk.same,
     "differ": Walk.differ,
     "match": Walk.match,
+    "given": Walk.given,
     "exit": Walk.exit,
-    **dict.fromkeys(("home", "home_has", "home_lacks", "heard"), Walk.looked),
+    **dict.fromkeys(("home", "home_has", "home_lacks", "home_same", "heard"), Walk.looked),
 }
 
 

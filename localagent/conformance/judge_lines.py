@@ -91,6 +91,19 @@ class Child:
         """The whole lines of the backend."""
         return [each for each in self.seen if each.kind == "backend"]
 
+    @property
+    def middle(self) -> bool:
+        """Recorded by others, from somewhere behind ``initialize``: what came before cannot be known."""
+        seq = self.backend[0].frame.get("seq") if self.backend else None
+        begun = self.ours or any(each.frame.get("method") == "initialize" for each in self.client)
+        return not begun and type(seq) is int and seq > 1
+
+    def last_words(self) -> Record | None:
+        """What it has said on stderr behind the last thing that it was sent, or that was done to it."""
+        after = max((each.number for each in self.records if each.kind in ("client", "closed", "mark")), default=0)
+        said = (each for each in self.records if each.kind == "stderr" and words(each.value))
+        return next((each for each in said if each.number > after), None)
+
     @cached_property
     def client(self) -> list[Item]:
         """The whole lines of the client."""

@@ -40,6 +40,8 @@ _SIZE: Final = "BOUND-02"
 """What it shows where it was recorded byte by byte."""
 _ENVELOPE: Final = frozenset({"protocol", "version", "instance_id", "seq", "result", "error"})
 """Of these a frame has some, however wrong it is."""
+_ALONE: Final = frozenset({*_BYTES, "ENV-18", "ENV-29", "ENV-30", "ENV-33"})
+"""What frames show without those that came before the first of them."""
 _STORED: Final = frozenset({"event_id", "event_type", "payload"})
 """Keys of every stored record."""
 _TOLD: Final = frozenset({"type", "event", "event_type", "kind"})
@@ -89,7 +91,9 @@ class Trace:
 
 
 def observe(child: Child, capabilities: frozenset[str] | None = None) -> Trace:
-    """Replay a child. Once it was asked by a signal to end, only the frames themselves are judged (D50)."""
+    """Replay a child. Once it was asked by a signal to end, only the frames themselves are judged (D50); so they are
+    where the recording begins in the middle.
+    """
     claimed = SIXTEEN if capabilities is None else SIXTEEN & (capabilities | ALWAYS)
     observer, trace, free = Observer(claimed), Trace(), False
     for each in child.seen:
@@ -99,8 +103,11 @@ def observe(child: Child, capabilities: frozenset[str] | None = None) -> Trace:
             continue
         explanations = list(_feed(observer, each, trace, child))
         for explanation in explanations:
-            trace.looked |= explanation.looked
-            trace.findings += [f for f in explanation.findings if not (free and f.machine != "frame")]
+            alone = free or child.middle
+            trace.looked |= explanation.looked & _ALONE if child.middle else explanation.looked
+            trace.findings += [f for f in explanation.findings if not alone or f.machine == "frame"]
+    if child.middle:
+        trace.findings = [f for f in trace.findings if "ENV-28" not in f.clauses]
     return trace
 
 

@@ -111,7 +111,7 @@ class Case:
     steps: tuple[Step, ...]
     needs: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
-    fixture: str = ""
+    fixtures: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
     @property
@@ -192,6 +192,9 @@ class Calibration:
         return 300.0 + 20 * self.lag
 
 
+EVENT_MS: Final = 20_000.0
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The backend under test. ``home`` is copied fresh for every child and given as ``MC_HOME``."""
@@ -203,4 +206,6 @@ class Target:
     capabilities: frozenset[str] = frozenset()
     """What ``initialize`` advertised in the sanity probe."""
     prompts: Mapping[str, str] = field(default_factory=dict)
+    event_ms: float = EVENT_MS
+    """How long an event may take at least while a run is on: the time of a provider, which nobody measures."""
     fixtures: frozenset[str] = frozenset()

@@ -78,6 +78,13 @@ class Place:
         file.write_bytes(data)
         file.chmod(mode)
 
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file of the home; None where there is none."""
+        try:
+            return (self.home / path).read_bytes()
+        except OSError:
+            return None
+
     def delete(self, path: str) -> None:
         """Remove a file or a directory of the home, if it is there. Raises ``OSError``."""
         found = self.home / path

@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import Any, Final, TextIO
 
 from localagent.conformance import cases, choose, coverage, judge, register, transcript
+from localagent.conformance.judge_lines import children
 from localagent.conformance.model import Case, CaseResult, CheckResult, Expectation, Transcript
 from localagent.conformance.replay import toml
 from localagent.conformance.report import Report, people, status
@@ -79,7 +80,7 @@ def listed(options: Namespace, out: TextIO, _: TextIO) -> int:
 def _wants(case: Case) -> str:
     """What a case needs of the target."""
     needs = [*case.needs, *(f"prompt {each}" for each in case.prompts)]
-    return ", ".join([*needs, f"fixture {case.fixture}"] if case.fixture else needs)
+    return ", ".join([*needs, *(f"fixture {each}" for each in case.fixtures)])
 
 
 def explained(options: Namespace, out: TextIO, _: TextIO) -> int:
@@ -204,6 +205,8 @@ def _missing(seen: Transcript, results: Sequence[CheckResult]) -> Iterator[str]:
     """What a transcript does not show, and so cannot be judged."""
     if not judge.whole(seen):
         yield "whatever would have come after the end of the recording, which does not go on to the end of the process"
+    if any(child.middle for child in children(seen)):
+        yield "all but the frames themselves: the recording begins in the middle, and what came before is not known"
     if not any(each.kind == "exit" for each in seen.records):
         yield "the exit status, which is not recorded"
     if all(each.t is None for each in seen.records):

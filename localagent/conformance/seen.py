@@ -70,6 +70,8 @@ class Seen:
         self._latest: dict[str, int] = {}
         """By event, the number of the last one that a step has found."""
         self._moments: dict[str, Record] = {}
+        self.starting: set[str] = set()
+        """Ids of the ``initialize`` that are not answered yet."""
 
     def feed(self, records: Iterable[Record]) -> None:
         """Further records of this child."""
@@ -96,6 +98,8 @@ class Seen:
     def _request(self, frame: Frame) -> None:
         """A request was sent; names have no dots, so that ``name.2`` is a repetition."""
         id_ = frame.get("id")
+        if frame.get("method") == "initialize" and isinstance(id_, str):
+            self.starting.add(id_)
         name, dot, time = id_.rpartition(".") if isinstance(id_, str) else ("", "", "")
         if dot and time.isdigit() and name != BARRIER:
             self.repeated[name] = f"{name}.{time}"
@@ -104,6 +108,7 @@ class Seen:
         self.frames.append(frame)
         id_ = frame.get("id")
         if frame.answer and (id_ is None or isinstance(id_, str)):
+            self.starting.discard(id_ or "")
             self._answers.setdefault(id_, []).append(frame)
         elif frame.event is not None:
             self._events.setdefault(frame.event, []).append(frame)

@@ -32,6 +32,8 @@ STIMULI: Final = frozenset(
     {"plain", "long", "tool", "approve", "approve_two", "stall", "fail", "reason", "many", "flood", "secret", "unsaved"}
 )
 """Prompts that a case may ask for; how a provider is made to do it stands elsewhere."""
+FIXTURES: Final = frozenset({"settings", "store"})
+"""What a case may write into a home before the child starts: settings, sessions."""
 SIGNALS: Final = frozenset(
     {"TERM", "INT", "HUP", "QUIT", "KILL", "STOP", "CONT", "PIPE", "USR1", "USR2", "ALRM", "TSTP"}
 )
@@ -40,6 +42,9 @@ STREAMS: Final = frozenset({"pipe", "file", "tty", "socket", "null", "closed"})
 SINCE: Final = frozenset({"spawn", "close", "signal", "stop"})
 """Moments that ``since`` may name beside answers and events: the child's start, the end of its input, a signal, the
 moment from which its output was not read."""
+
+FAILURE: Final = "failure"
+"""Any exit status but 0."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")
 _EVENT: Final = re.compile(r"[a-z][a-z0-9._]*\Z")
@@ -129,6 +134,7 @@ _A_NAME: Final = _match(_NAME, "a name: letters, digits, - and _, at most 60")
 _A_REFERENCE: Final = _match(re.compile(r"\$\S+\Z"), 'a reference, as "$new.result.session_id"')
 _MOMENT: Final = _either(_A_NAME, _one(SINCE))
 _NAMES: Final = _each(_A_NAME, 1)
+_STATUSES: Final = _either(_each(_is(int, "a status"), 1), _one(frozenset({FAILURE})))
 _TRICKLE: Final[Mapping[str, Check]] = {"pieces": _count(1), "cut": _each(_count(1), 1), "every_ms": _count(0)}
 _AGAIN: Final[Mapping[str, Check]] = {"retry": _each(_code, 1), "until": _TABLE}
 _TIMES: Final[Mapping[str, Check]] = {"within_ms": _count(1), "not_before_ms": _count(0), "since": _MOMENT}
@@ -268,6 +274,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "same": Kind({"same": _each(_anything, 2)}, expects="always"),
     "differ": Kind({"differ": _each(_anything, 2)}, expects="always"),
     "match": Kind({"match": _A_REFERENCE, "pattern": _anything}, frozenset({"pattern"}), "always"),
+    "given": Kind({"given": _A_REFERENCE, "pattern": _anything}, frozenset({"pattern"})),
     "close": Kind({"close": _true}),
     "signal": Kind({"signal": _one(SIGNALS)}),
     "reading": Kind({"reading": _is(bool, "true or false")}),
@@ -275,10 +282,18 @@ KINDS: Final[Mapping[str, Kind]] = {
     "pipe_bytes": Kind({"pipe_bytes": _count(4096)}),
     "hangup": Kind({"hangup": _true}),
     "kill": Kind({"kill": _true}),
-    "exit": Kind({"exit": _each(_is(int, "a status"), 1), "stderr": _one(frozenset({""})), **_TIMES}, expects="always"),
+    "exit": Kind(
+        {
+            "exit": _either(_each(_is(int, "a status"), 1), _one(frozenset({FAILURE}))),
+            "stderr": _one(frozenset({""})),
+            **_TIMES,
+        },
+        expects="always",
+    ),
     "home": Kind({"home": _one(frozenset({"unchanged"}))}, expects="always"),
-    "home_has": Kind({"home_has": _path}, expects="always"),
+    "home_has": Kind({"home_has": _path, "new": _true}, expects="always"),
     "home_lacks": Kind({"home_lacks": _path}, expects="always"),
+    "home_same": Kind({"home_same": _path}, expects="always"),
     "pause_ms": Kind({"pause_ms": _count(1)}),
     "launch": Kind({"launch": _launch}),
     "restart": Kind(
@@ -306,6 +321,7 @@ ABOUT: Final[Mapping[str, str]] = {
     "same": "Values are the same.",
     "differ": "Values are all different.",
     "match": "A value matches a pattern.",
+    "given": "Goes on only where a value matches a pattern; where not, the rest of the case is not reached.",
     "close": "Ends the child's input.",
     "signal": "Sends a signal to the child.",
     "kill": "Kills the child.",
@@ -313,10 +329,12 @@ ABOUT: Final[Mapping[str, str]] = {
     "reading": "Stops reading the child's output, or goes on.",
     "read_bytes": "Reads the child's output slowly.",
     "pipe_bytes": "Makes the pipe of the child's output so large.",
-    "exit": "Waits for the end of the child, with one of these statuses.",
+    "exit": "Waits for the end of the child, with one of these statuses; `failure` is any but 0. `stderr` is what it "
+    "says there behind the last thing that was sent or done.",
     "home": "Nothing in the home was created, removed or changed since the child started.",
-    "home_has": "Something in the home has such a path (a pattern as of `glob`).",
+    "home_has": "Something in the home has such a path (a pattern as of `glob`); `new`: that the child did not find.",
     "home_lacks": "Nothing that was not there before has such a path.",
+    "home_same": "A file has the bytes that the case wrote there last.",
     "write": "Writes a file, so many times its text; `{i}` in it is the number of each, `{home}`, `{cwd}` and "
     "`{outside}` are directories, `{port:NAME}` is the port of a server.",
     "delete": "Removes a file or directory of the home.",

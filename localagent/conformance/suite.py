@@ -98,7 +98,7 @@ steps = [
 """
 
 
-def probe(which: str, trips: int = 1, require: Sequence[str] = ()) -> Case:
+def probe(which: str, trips: int = 1, require: Sequence[str] = ("status",)) -> Case:
     """A case that every backend passes: initialize, status, shutdown, the end."""
     params = "{ client_tools = [] }" if CLIENT_TOOLS in require else "{}"  # CT-10
     text = _PROBE % {"which": which, "trips": trips, "require": dumps(list(require)), "params": params}
@@ -120,8 +120,9 @@ def settled(case: Case, target: Target) -> CaseResult | None:
     missing = [name for name in case.prompts if name not in target.prompts]
     if missing:
         return unrun(case, Verdict.NOT_EXERCISED, "needs-model", f"no prompt for: {', '.join(missing)}")
-    if case.fixture and case.fixture not in target.fixtures:
-        return unrun(case, Verdict.NOT_EXERCISED, "needs-fixture", f"no fixture: {case.fixture}")
+    missing = [name for name in case.fixtures if name not in target.fixtures]
+    if missing:
+        return unrun(case, Verdict.NOT_EXERCISED, "needs-fixture", f"no fixture: {', '.join(missing)}")
     return None
 
 

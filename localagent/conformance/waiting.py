@@ -57,7 +57,7 @@ class Waiting(ABC):
             found.extend(filter(None, [self.seen.find(step)]))
             return bool(found) or (self.over and step.kind != "exit")
 
-        self.wait(come, patience)
+        self.wait(come, patience, ends=step.kind == "exit")
         if not found:
             self.patience_over = step.kind == "exit"
             if "optional" in step.args:
@@ -65,14 +65,19 @@ class Waiting(ABC):
             raise StopError(f"missing {', '.join(self._missing(step))}", "gave up {}")
         return found[0]
 
-    def wait(self, come: Callable[[], bool], patience: float) -> bool:
-        """Wait for something to be so, as records come; False if it is not so in ``patience`` ms."""
-        child = self.open()
-        until = time.monotonic() + patience / 1000
+    def wait(self, come: Callable[[], bool], patience: float, *, ends: bool = False) -> bool:
+        """Wait for something to be so, as records come; False if it is not so in ``patience`` ms.
+
+        While an ``initialize`` is not answered there is more of it, unless the end of the child is waited for: startup
+        has no bound, and what is asked meanwhile may wait for it.
+        """
+        child, begin = self.open(), time.monotonic()
         while True:
             self.look()
             if come():
                 return True
+            starting = bool(self.seen.starting) and not ends
+            until = begin + max(patience, self.calibration.start_ms if starting else 0) / 1000
             if not child.wait(self.fed, until) and time.monotonic() >= until:
                 return False
 

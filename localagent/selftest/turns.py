@@ -68,8 +68,8 @@ def revision_unchanged_after_a_run() -> None:
 
 
 @fault
-def finished_without_a_revision() -> None:
-    """run.finished has no revision."""
+def revision_of_no_history() -> None:
+    """run.finished names a revision that no history has."""
     from msgspec.structs import replace
 
     from localagent.core.connection import Connection
@@ -77,7 +77,8 @@ def finished_without_a_revision() -> None:
 
     @around(Connection, "_send")
     def send(original: Any, self: Any, filled: Any, now: float) -> None:
-        original(self, replace(filled, revision=None) if isinstance(filled, RunFinished) else filled, now)
+        made_up = "0" * 32
+        original(self, replace(filled, revision=made_up) if isinstance(filled, RunFinished) else filled, now)
 
 
 @fault

@@ -123,6 +123,15 @@ def test_the_head_of_a_case_is_checked(old: str, new: str, what: str) -> None:
     assert what in refused("{ exit = [0] }", HEAD.replace(old, new))
 
 
+def test_a_case_names_one_fixture_or_some() -> None:
+    step = '{ write = "a", text = "b" }, { nothing = true }'
+    assert case(step, HEAD + 'fixture = "store"\n').fixtures == ("store",)
+    assert case(step, HEAD + 'fixture = ["settings", "store"]\n').fixtures == ("settings", "store")
+    assert "'catalog' is unknown" in refused(step, HEAD + 'fixture = "catalog"\n')
+    assert "must be a str or a list, not 1" in refused(step, HEAD + "fixture = 1\n")
+    assert "changes the home" in refused(step)
+
+
 def test_files_are_read_in_order_and_everything_wrong_is_listed(tmp_path: Path) -> None:
     text = f"{HEAD}steps = [{{ exit = [0] }}]\n"
     (tmp_path / "b.toml").write_text(text.replace("frame.some", "b.one"))

@@ -23,14 +23,18 @@ stall = "STALL"
 fail = "FAIL"
 reason = "THINK"
 many = "TOOL"
+unsaved = "DEGRADED"
 """
 """What the other backend's canned turns answer to."""
 
 
-def conform(tmp_path: Path, command: tuple[str, ...], *options: str) -> "subprocess.CompletedProcess[str]":
+def conform(
+    tmp_path: Path, command: tuple[str, ...], *options: str, ways: str = "0"
+) -> "subprocess.CompletedProcess[str]":
     prompts = tmp_path / "prompts.toml"
     prompts.write_text(WORDS)
-    given = (*options, "--prompts", str(prompts), "--env", "OTHER_CATALOG=1") if command is OTHER else options
+    other = ("--prompts", str(prompts), "--env", "OTHER_CATALOG=1", "--env", f"OTHER_WAYS={ways}")
+    given = (*options, *other) if command is OTHER else options
     return subprocess.run(
         [sys.executable, "-m", "localagent", "conform", *given, "--", *command],
         cwd=ROOT,
@@ -41,17 +45,22 @@ def conform(tmp_path: Path, command: tuple[str, ...], *options: str) -> "subproc
     )
 
 
-@pytest.mark.parametrize("select", ["turn.cancel.*", "evt.[a-l]*", "env.version*"])
-def test_legal_choices_are_no_violations(select: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("select", "ways"),
+    [("turn.cancel.*", "0"), ("evt.[a-l]*", "0"), ("env.version*", "0"), ("neg.*", "1"), ("evt.[m-z]*", "1")],
+)
+def test_legal_choices_are_no_violations(select: str, ways: str, tmp_path: Path) -> None:
     """Ours goes through its cases in the tests of the command line and, all of them, in ``just selftest``."""
-    done = conform(tmp_path, OTHER, "--select", select)
+    done = conform(tmp_path, OTHER, "--select", select, ways=ways)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     assert done.stdout.endswith("conformant\n")
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("command", [OURS, OTHER], ids=["ours", "other"])
-def test_both_backends_are_conformant(command: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "ways"), [(OURS, "0"), (OTHER, "0"), (OTHER, "1")], ids=["ours", "other", "other-ways"]
+)
+def test_both_backends_are_conformant(command: tuple[str, ...], ways: str, tmp_path: Path) -> None:
     fixtures = ("--fixture", "store", "--fixture", "settings") if command is OURS else ()
-    done = conform(tmp_path, command, *fixtures)
+    done = conform(tmp_path, command, *fixtures, ways=ways)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr

@@ -181,6 +181,24 @@ def test_after_a_signal_only_the_frames_are_judged() -> None:
     assert set(bad(judged(Talk().running().add(signal="SIGTERM").say(type="x").end(-15)).values())) != set()
 
 
+def test_a_recording_that_begins_in_the_middle() -> None:
+    talk = Talk(header=False)
+    talk.seq = 56
+    talk.ask("session.list").result(
+        {"sessions": [], "revision": "l-1", "complete": True, "notices": [], "next_cursor": None}
+    )
+    talk.event("diagnostic", code="c", summary="x")
+    results = judged(talk)
+    assert {each.verdict for each in results.values()} == {Verdict.HELD, Verdict.NOT_EXERCISED}
+    assert results["trace/ENV-29"].verdict is Verdict.HELD
+    assert results["trace/ENV-28"].verdict is Verdict.NOT_EXERCISED
+    talk.seq = 3
+    talk.event("diagnostic", code="c", summary="x")
+    assert judged(talk)["trace/ENV-29"].verdict is Verdict.VIOLATED
+    begun = Talk(header=False).say(type="event", event="diagnostic", data={})
+    assert judged(begun)["process/no-output-before-input"].verdict is Verdict.VIOLATED
+
+
 def test_each_child_has_an_observer_of_its_own() -> None:
     talk = Talk().ready().shut().end()
     talk.records.append(HEADER)

@@ -66,6 +66,11 @@ def test_a_failure_of_the_transport_is_quiet() -> None:
     assert verdict(talk, "process/quiet")[0] is Verdict.HELD
 
 
+def test_words_where_no_output_need_be_lost_are_noted_down_and_no_more() -> None:
+    talk = Talk().running().shut().add(stderr="a hook is slow\n").end(1, after=2100)
+    assert verdict(talk, "process/quiet")[0] is Verdict.RECORDED
+
+
 def test_output_is_whole_frames() -> None:
     talk = Talk().ready().add(dir="backend", line='{"half').close().end()
     assert verdict(talk, "process/whole-frames") == (Verdict.VIOLATED, Blame.WRONG)
@@ -83,3 +88,5 @@ def test_nothing_comes_before_input_and_after_the_exit() -> None:
 def test_processes_that_are_left_over() -> None:
     assert verdict(Talk().ready().shut().end(left=2), "process/left-over") == (Verdict.VIOLATED, Blame.WRONG)
     assert verdict(Talk().ready().shut().end(), "process/left-over")[0] is Verdict.HELD
+    detached = Talk().ready().shut().end(left=1, after=2000)  # slow teardown is left to the exit of the process
+    assert verdict(detached, "process/left-over")[0] is Verdict.RECORDED

@@ -188,15 +188,47 @@ def test_a_home_is_judged_by_the_players_note() -> None:
     assert (found.verdict, found.what) == (Verdict.VIOLATED, "fails: x was made")
 
 
+@pytest.mark.parametrize(
+    ("talk", "verdict"),
+    [
+        (Talk().ask("status").error("busy").ask("status", "b").error("busy", "b"), Verdict.HELD),
+        (Talk().ask("status").error("stale_run").ask("status", "b").error("busy", "b"), Verdict.NOT_EXERCISED),
+        (Talk().ask("status").result({}).ask("status", "b").error("busy", "b"), Verdict.NOT_EXERCISED),
+    ],
+)
+def test_what_is_behind_a_condition_is_reached_where_it_holds(talk: Talk, verdict: Verdict) -> None:
+    some = case(
+        ASKED + '{ answer = "a", any = true, clauses = [] }, { given = "$a.error.code", pattern = "busy" }, '
+        '{ send = "status", as = "b" }, { answer = "b", error = "busy", check = "x" }'
+    )
+    assert judged(talk, some)["a.case/x"].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"), [(1, Verdict.HELD), (25, Verdict.HELD), (0, Verdict.VIOLATED), (-6, Verdict.VIOLATED)]
+)
+def test_any_failure_may_be_expected(status: int, verdict: Verdict) -> None:
+    assert judged(Talk().end(status), case('{ exit = "failure", check = "x" }'))["a.case/x"].verdict is verdict
+
+
+def test_what_was_said_on_stderr_before_the_last_thing_sent_is_no_complaint() -> None:
+    some = case(ASKED + '{ exit = [1], stderr = "", check = "x" }')
+    early = Talk().add(stderr="3 skills loaded\n").ask("status").end(1)
+    late = Talk().ask("status").add(stderr="broken pipe\n").end(1)
+    assert judged(early, some)["a.case/x"].verdict is Verdict.HELD
+    assert judged(late, some)["a.case/x"].verdict is Verdict.VIOLATED
+
+
 def test_why_a_case_says_nothing() -> None:
     asked = case(ANSWERED + "any = true }")
     found = judged(Talk().ask("status").error("busy"), replace(asked, needs=("model.catalog",)), frozenset())
     assert {(each.verdict, each.reason) for each in found.values()} == {(Verdict.NOT_CLAIMED, "capability")}
-    for keys, reason in (
-        ({"fixture": "store"}, "needs-fixture"),
+    ways: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"fixtures": ("store",)}, "needs-fixture"),
         ({"prompts": ("plain",)}, "needs-model"),
         ({}, "not-reached"),
-    ):
+    )
+    for keys, reason in ways:
         results = judge(Transcript(()), replace(asked, **keys), None)
         assert [(each.check, each.verdict, each.reason) for each in results] == [
             ("a.case/x", Verdict.NOT_EXERCISED, reason)

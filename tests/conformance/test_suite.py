@@ -93,7 +93,7 @@ def test_what_the_target_does_not_claim_is_not_run() -> None:
     ("one", "reason"),
     [
         (case("turn.x", "TURN-01", prompts=("stall",)), "needs-model"),
-        (case("store.x", "REC-01", fixture="store"), "needs-fixture"),
+        (case("store.x", "REC-01", fixtures=("store",)), "needs-fixture"),
     ],
 )
 def test_what_the_target_cannot_be_made_to_do_is_not_run(one: Any, reason: str) -> None:

@@ -7,6 +7,8 @@ Where the contract or the decisions page leave a choice, this file takes another
 Words in capitals in a prompt choose the canned turn: APPROVAL, PARALLEL, TOOL, STALL, FAIL, THINK, DEGRADED, LONG.
 Without MC_HOME sessions live in memory for the life of the child; with it they are JSONL files below
 `$MC_HOME/other-sessions`. OTHER_CATALOG=1 stands for settings that enable the canned models; the default enables none.
+OTHER_WAYS=1 takes the choices that are left: other check orders and codes, capabilities in no order, empty requirements
+refused, words on stderr, pages of one entry, late answers, silent degradation, runs without a terminal revision.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ MODELS: dict[tuple[str, str], tuple[str | None, bool, str, list[str]]] = {
     ("quarry", "slab-1"): ("Slab", False, "supported", ["max", "default"]),
 }
 STARTUP = ("lumen", "lumen-mini")
+WAYS = os.environ.get("OTHER_WAYS") == "1"
 
 
 class FaultError(Exception):
@@ -624,7 +627,8 @@ class Backend:
         elif method == "turn.start":
             self.turn_start(request_id, params)
         elif method == "turn.cancel":
-            self.ready()
+            if not WAYS:
+                self.ready()
             only(params, {"session_id": str, "run_id": str})
             run = self.run
             if run is None or run.id != params["run_id"] or run.session.id != params["session_id"]:
@@ -632,7 +636,8 @@ class Backend:
             self.respond(request_id, {"cancellation_requested": True, "by": "other"})
             self.cancel_run()
         elif method == "approval.answer":
-            self.ready()
+            if not WAYS:
+                self.ready()
             only(params, {"session_id": str, "run_id": str, "approval_id": str, "allow": bool})
             self.approval_answer(params)
             self.respond(request_id, {"recorded": True, "by": "other"})
@@ -643,6 +648,10 @@ class Backend:
     def initialize(self, request_id: str, params: Any) -> None:
         only(params, {"required_capabilities": list}, {"client_tools": list})
         names: list[Any] = params["required_capabilities"]
+        if WAYS:
+            os.write(2, b"other: told to start\n")
+            if not names:
+                raise FaultError("invalid_params")
         if not all(isinstance(name, str) for name in names):
             raise FaultError("invalid_params")
         if "client_tools" in params and ("client.tools" not in names or params["client_tools"] is None):
@@ -667,8 +676,11 @@ class Backend:
         self.context = hashlib.sha256(os.fsencode(f"{self.cwd}\0{root}")).hexdigest().upper()
         self.phase = "ready"
         self.choose(STARTUP, "default")
-        result = {"capabilities": list(METHODS), "limits": LIMITS, "status": self.status(), "by": "other"}
-        extensions = {"session.discover": DISCOVER, "model.refresh": REFRESH}
+        offered = sorted(METHODS, key=lambda _: uuid.uuid4().int) if WAYS else list(METHODS)
+        result = {"capabilities": offered, "limits": LIMITS, "status": self.status(), "by": "other"}
+        extensions: dict[str, dict[str, object]] = {"session.discover": DISCOVER, "model.refresh": REFRESH}
+        if WAYS:
+            extensions |= {"operation.cancel": {"workers": 1}, "model.catalog.status": {}}
         wanted = {name: value for name, value in extensions.items() if name in self.negotiated}
         return result | ({"extensions": wanted} if wanted else {})
 
@@ -689,7 +701,8 @@ class Backend:
         _, _, support, efforts = MODELS[pair]
         effective: str | None = None
         if support == "supported":
-            effective = "default" if requested not in efforts else efforts[0] if requested == "default" else requested
+            unknown = None if WAYS else "default"
+            effective = unknown if requested not in efforts else efforts[0] if requested == "default" else requested
         self.chosen = {
             "revision": long_id("s.r"),
             "provider": pair[0],
@@ -724,6 +737,8 @@ class Backend:
 
     def operation(self, request_id: str, method: str, params: Any) -> None:
         if method in OPTIONAL and method not in self.negotiated:
+            raise FaultError("unsupported_capability")
+        if WAYS and method in ("session.list", "model.catalog", "selection.set") and method not in self.negotiated:
             raise FaultError("unsupported_capability")
         job = self.check(method, params)  # params before the state
         if self.phase == "starting" and method in ("selection.set", "model.refresh"):
@@ -803,6 +818,8 @@ class Backend:
                     self.scan = {}
             except OSError:
                 code = "persistence_failed" if work.method == "selection.set" else "session_invalid"
+            if WAYS:  # what is done shows before it is answered
+                self.cv.wait_for(lambda: False, 0.01)
             self.work = None
             self.respond(work.id, result, code)
             self.cv.notify_all()
@@ -969,7 +986,7 @@ class Backend:
                 raise FaultError("stale_revision")
             position = self.listing["position"]
         entries = self.listing["entries"]
-        stop = min(position + min(limit, 2), len(entries))
+        stop = min(position + min(limit, 1 if WAYS else 2), len(entries))
         done = stop == len(entries)
         self.listing |= {"position": stop, "cursor": None if done else long_id("l.c")}
         return {
@@ -989,7 +1006,7 @@ class Backend:
         if revision not in self.issued:
             raise FaultError("invalid_params")
         if snapshot.get("revision") != revision:
-            raise FaultError(stale)
+            raise FaultError("invalid_params" if WAYS and stale == "stale_revision" else stale)
 
     def session_discover(self, revision: str | None, cursor: str | None, limit: int) -> dict[str, Any]:
         scan, progress = self.scan, "directory_work"
@@ -1124,8 +1141,9 @@ class Backend:
     def turn_start(self, request_id: str, params: Any) -> None:
         only(params, {"session_id": str, "prompt": str})
         if not params["prompt"].strip(" \t\r\n\f\v") or len(params["prompt"].encode()) > 16_384:
-            raise FaultError("invalid_params")
-        self.ready()
+            raise FaultError("content_limit" if WAYS else "invalid_params")
+        if not WAYS or self.phase != "new":
+            self.ready()
         if self.session is None:
             raise FaultError("busy" if self.work else "session_missing")
         if self.work is None and self.session.id != params["session_id"]:
@@ -1133,8 +1151,8 @@ class Backend:
         if self.work or self.run:
             raise FaultError("busy")
         self.run = Run(self.session, params["prompt"])
-        self.respond(request_id, {"run_id": self.run.id, "accepted": True, "by": "other"})
-        threading.Thread(target=self.turn, args=(self.run,), daemon=True).start()
+        accepted = {"run_id": self.run.id, "accepted": True, "by": "other"}
+        threading.Thread(target=self.turn, args=(self.run, request_id, accepted), daemon=True).start()
 
     def event(self, run: Run, name: str, /, **data: Any) -> None:
         if not self.out.room():
@@ -1149,7 +1167,11 @@ class Backend:
             if self.cv.wait_for(lambda: run.cancelled, seconds):
                 raise CancelledError
 
-    def turn(self, run: Run) -> None:
+    def turn(self, run: Run, request_id: str, accepted: dict[str, Any]) -> None:
+        if WAYS:  # a busy refusal may overtake the admission
+            time.sleep(0.01)
+        with self.cv:
+            self.respond(request_id, accepted)
         outcome, code, persistence = "completed", None, "not_started"
         try:
             self.pause(run, 0.005)
@@ -1166,13 +1188,13 @@ class Backend:
         if persistence == "durable" and not self.conclude(run, outcome, code):
             persistence = "degraded"
         with contextlib.suppress(FaultError):
-            if persistence == "degraded":
+            if persistence == "degraded" and not WAYS:
                 self.event(run, "diagnostic", code="history.degraded", summary="The reply could not be stored.")
             self.settle(run, outcome)
             self.out.room()
         with self.cv:
             self.history = None  # and no revision: the client has to open the session again
-            if persistence == "durable":
+            if persistence == "durable" and not WAYS:
                 with contextlib.suppress(FaultError):
                     self.history = History(run.session.records, self.store.stamp(run.session.id))
             data: dict[str, Any] = {"session_id": run.session.id, "run_id": run.id}
@@ -1242,7 +1264,7 @@ class Backend:
             self.cv.wait_for(settled, max(last - time.monotonic(), 0))
             run.approvals = {}
             if run.cancelled:
-                raise CancelledError
+                raise FaultError("execution_failed") if WAYS else CancelledError
             denied = [approval for approval in asked if approval.answer is not True]
         if denied:
             run.notes.append({"type": "activity", "text": f"{names[0]}: not allowed, failed"})
@@ -1272,6 +1294,8 @@ class Backend:
             raise FaultError("persistence_failed")
         elif "LONG" in words:
             self.say(run, "Eine längere Antwort — " * 1500)
+        if WAYS:  # opened, and nothing but white space to say in it
+            self.event(run, "message.delta", message_id=long_id("a"), part=0, text="\n\n")
         self.say(run, "Second segment: all done, \U0001f30d included.\n")
         self.pause(run, 0.004)
 
@@ -1285,6 +1309,8 @@ def main(arguments: list[str]) -> None:
             os._exit(1)
     except OSError:
         os._exit(1)
+    if WAYS:
+        os.write(2, b"other: 3 skills loaded\n")
     os.set_blocking(0, True)
     os.set_blocking(1, True)
     threading.excepthook = lambda _: leave(1)

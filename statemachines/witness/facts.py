@@ -20,6 +20,7 @@ from statemachines.client_call import ClientCallState
 from statemachines.connection import ConnectionState
 from statemachines.operation import OperationState
 from statemachines.run import ACTIVE, FINISHING, OVER
+from statemachines.snapshot import CURRENT
 from statemachines.witness.ledger import ENVELOPE, Asked
 from statemachines.witness.shapes import (
     EXTENSIONS,
@@ -245,6 +246,8 @@ ALSO: Final = (
     Also("session.open", "session_missing session_invalid", "BASE-OP-95", lambda v: _params(v) is False),
     Also(f"{_PAGES} history.page", "stale_revision stale_catalog", "BASE-OP-108", lambda v: _params(v) is False),
     Also(_PAGES, "invalid_params", "D31", lambda v: v.asked.continues and not _same_pages(v)),
+    Also("session.discover", "invalid_params", "EXT-OP-10 EXT-OP-11",
+         lambda v: v.asked.continues and v.world["discover"] not in CURRENT),
     Also("turn.start", "content_limit", "BASE-OP-151", lambda v: _params(v) is False),
     Also("turn.start", " ".join(TURN_CODES - {"session_missing", "stale_session"}), "BASE-OP-154",
          lambda v: None if v.world["connection"] is ConnectionState.READY else False),

@@ -174,6 +174,14 @@ LEFT_OPEN: dict[str, Write] = {
     "a call while a result is under way": lambda w: (
         _sixteen(w).deliver("7a3d2f64-0b1e-4c8f-9f39-2f5b8a6c1d00").call("7a3d2f64-0b1e-4c8f-9f39-2f5b8a6c1d16")
         .result({"accepted": True})),
+    # what initialize requires (BASE-OP-73, BASE-OP-74), and a scan that is over (EXT-OP-11)
+    "nothing required": lambda w: w.ask("initialize", required_capabilities=[]).error("invalid_params"),
+    "one name seventeen times, refused": lambda w: w.ask("initialize", required_capabilities=["status"] * 17)
+    .error("invalid_params"),
+    "one name seventeen times, accepted": lambda w: w.ask("initialize", required_capabilities=["status"] * 17)
+    .result(t.initialized()),
+    "a scan gone on with behind its change": lambda w: _scanned(w, "l-1").error("stale_revision")
+    .ask("session.discover", revision="l-1", cursor="m").error("invalid_params"),
 }  # fmt: skip
 
 
@@ -209,7 +217,11 @@ EXCLUDED: list[tuple[str, Write]] = [
     ("CT-25", _init("client.tools", client_tools={**FIXED, "tools": [], "limits": t.TOOL_LIMITS})),
     ("CT-25", _init("client.tools", client_tools={**FIXED, "tools": BELL, "limits": {**t.TOOL_LIMITS, "tools": 31}})),
     ("CT-25", _init("client.tools", tools={"tools": BELL, "limits": t.TOOL_LIMITS | {"x": 1}})),
+    # what initialize requires
+    ("ERR-10", lambda w: w.ask("initialize", required_capabilities=[*sorted(t.SIXTEEN), "tool.cards"])
+     .result(t.initialized("tool.cards", *t.SIXTEEN))),
     # discovery
+    ("ERR-10", lambda w: _scanned(w, "l-1").error("invalid_params")),
     ("EXT-DISC-41", lambda w: _scanned(w, "l-2", cursor="k").result(t.scan(revision="l-2"))),
     # listings
     ("LIST-29", lambda w: _opened(w.ready()).ask("session.list").result(t.listing(t.listed("s3", **LEGACY)))),

@@ -51,7 +51,7 @@ function _shtab_localagent_using
 end
 
 set -g _shtab_localagent_commands serve demo observe machines explore sessions 'sessions list' 'sessions check' 'sessions repair' 'sessions show' settings 'settings schema' 'settings check' 'settings init' models 'models refresh' conform 'conform list' 'conform explain' 'conform smoke' 'conform selftest' judge replay
-set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --minutes --profile --prompts --record --report --save --select
+set -g _shtab_localagent_opts_with_value --cwd --env --fixture --format --home --jobs --minutes --patience --profile --prompts --record --report --save --select
 
 complete -c localagent -e
 complete -c localagent -f
@@ -114,8 +114,9 @@ complete -c localagent -n '_shtab_localagent_using conform' -l home -x -d 'a dir
 complete -c localagent -n '_shtab_localagent_using conform' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
 complete -c localagent -n '_shtab_localagent_using conform' -l cwd -x -d 'where the child is started'
 complete -c localagent -n '_shtab_localagent_using conform' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
-complete -c localagent -n '_shtab_localagent_using conform' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform' -l fixture -xka "settings store" -d 'what cases may write into the home beforehand, settings or store; may be given again'
 complete -c localagent -n '_shtab_localagent_using conform' -l strict -d 'what should hold counts like what must hold'
+complete -c localagent -n '_shtab_localagent_using conform' -l patience -x -d 'how long the next event of a run may take, at least (20): a live model may need more'
 complete -c localagent -n '_shtab_localagent_using conform' -l report -x -d 'write report.ndjson, transcripts, junit.xml, report.md and index.html there'
 complete -c localagent -n '_shtab_localagent_using conform' -l jobs -x -d 'children at a time (2)'
 complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a list -d 'list the cases'
@@ -130,8 +131,9 @@ complete -c localagent -n '_shtab_localagent_using conform smoke' -l home -x -d 
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l cwd -x -d 'where the child is started'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
-complete -c localagent -n '_shtab_localagent_using conform smoke' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l fixture -xka "settings store" -d 'what cases may write into the home beforehand, settings or store; may be given again'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l strict -d 'what should hold counts like what must hold'
+complete -c localagent -n '_shtab_localagent_using conform smoke' -l patience -x -d 'how long the next event of a run may take, at least (20): a live model may need more'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l report -x -d 'write report.ndjson, transcripts, junit.xml, report.md and index.html there'
 complete -c localagent -n '_shtab_localagent_using conform smoke' -l jobs -x -d 'children at a time (2)'
 complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a selftest -d 'see that the suite finds each fault of a zoo of broken backends'
@@ -152,5 +154,5 @@ complete -c localagent -n '_shtab_localagent_using replay' -l home -x -d 'a dire
 complete -c localagent -n '_shtab_localagent_using replay' -l env -x -d 'a variable of the child'"'"'s environment; may be given again'
 complete -c localagent -n '_shtab_localagent_using replay' -l cwd -x -d 'where the child is started'
 complete -c localagent -n '_shtab_localagent_using replay' -l prompts -x -d 'TOML: prompts that make the backend'"'"'s provider do what cases need'
-complete -c localagent -n '_shtab_localagent_using replay' -l fixture -x -d 'the backend'"'"'s home may be prepared so; may be given again'
+complete -c localagent -n '_shtab_localagent_using replay' -l fixture -xka "settings store" -d 'what cases may write into the home beforehand, settings or store; may be given again'
 

@@ -77,8 +77,9 @@ _shtab_localagent_conform_options=(
   "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
   "--cwd[where the child is started]:DIR:"
   "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
-  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  "*--fixture[what cases may write into the home beforehand, settings or store\; may be given again]:fixture:(settings store)"
   "--strict[what should hold counts like what must hold]"
+  "--patience[how long the next event of a run may take, at least (20)\: a live model may need more]:SECONDS:"
   "--report[write report.ndjson, transcripts, junit.xml, report.md and index.html there]:DIR:"
   "--jobs[children at a time (2)]:N:"
 )
@@ -122,8 +123,9 @@ _shtab_localagent_conform_smoke_options=(
   "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
   "--cwd[where the child is started]:DIR:"
   "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
-  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  "*--fixture[what cases may write into the home beforehand, settings or store\; may be given again]:fixture:(settings store)"
   "--strict[what should hold counts like what must hold]"
+  "--patience[how long the next event of a run may take, at least (20)\: a live model may need more]:SECONDS:"
   "--report[write report.ndjson, transcripts, junit.xml, report.md and index.html there]:DIR:"
   "--jobs[children at a time (2)]:N:"
 )
@@ -200,7 +202,7 @@ _shtab_localagent_replay_options=(
   "*--env[a variable of the child\'s environment\; may be given again]:K=V:"
   "--cwd[where the child is started]:DIR:"
   "--prompts[TOML\: prompts that make the backend\'s provider do what cases need]:FILE:"
-  "*--fixture[the backend\'s home may be prepared so\; may be given again]:NAME:"
+  "*--fixture[what cases may write into the home beforehand, settings or store\; may be given again]:fixture:(settings store)"
   ":NDJSON, as for judge:"
 )
 

@@ -224,6 +224,38 @@ def busy_ends_the_run() -> None:
 
 
 @fault
+def selection_after_the_run() -> None:
+    """A selection that was refused as busy is carried out when the run is over."""
+    import json
+
+    from msgspec import convert
+    from msgspec.structs import replace
+
+    from localagent.core.connection import Connection
+    from localagent.core.worker import Selected
+    from localagent.protocol.params import SelectionSetParams
+    from localagent.shell.backend import LocalBackend
+
+    refused: list[Any] = []
+
+    @around(Connection, "_line")
+    def line(original: Any, self: Any, line: bytes, now: float) -> Any:
+        if b'"selection.set"' in line and self.facts.run.job:
+            refused.append(convert(json.loads(line)["params"], SelectionSetParams))
+        return original(self, line, now)
+
+    @around(LocalBackend, "turn")
+    def turn(original: Any, self: Any, command: Any, sink: Any) -> Any:
+        ended = original(self, command, sink)
+        handle = self._current()
+        for asked in refused:
+            done = self._models.select(asked, handle, self._opened_store(), lambda: False)
+            if isinstance(done, Selected):
+                ended = replace(ended, selection=done.selection, revision=handle.refresh())
+        return ended
+
+
+@fault
 def listing_during_a_run() -> None:
     """session.list is served during a run."""
     unchecked("session.list", "NO_RUN")

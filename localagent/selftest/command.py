@@ -35,9 +35,9 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
     everything = [case for case in cases.load() if runnable(case, known)]
     if options.full:
         err.write(f"{len(mutants)} mutants through {len(everything)} cases\n")
-        matrix = whole(
-            mutants, everything, known, options.jobs, done, every=options.every_pair, seconds=60 * options.minutes
-        )
+        due = frozenset() if options.select else frozenset(blind.every(everything)) - blind.listed()
+        limits = {"every": options.every_pair, "seconds": 60 * options.minutes}
+        matrix = whole(mutants, everything, known, options.jobs, done, due=due, **limits)
         outcomes = matrix.outcomes
     else:
         outcomes = run(_own(mutants, wanted), known, options.jobs, done)

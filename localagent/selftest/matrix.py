@@ -3,14 +3,15 @@
 Cases that wait for a minute on purpose are played by threads, on programs; the others by processes whose children are
 forks (:mod:`.forks`). Two kinds of pairs need no play: those in which the fault cannot show itself (:mod:`.reach`)
 and, unless every pair is wanted, those of a case of which each check has been seen red. What is red on the control is
-the noise of a busy host: it is told and not counted.
+the noise of a busy host: it is told and not counted. Cases that a busy host may have spoiled are played once more at
+the end, a few at a time, and count as they are then.
 """
 
 import gc
 import multiprocessing
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -30,6 +31,7 @@ from .campaign import (
     Plan,
     Progress,
     attempt,
+    case_of,
     cases_of,
     expected,
     gathered,
@@ -42,6 +44,8 @@ CONTROLS: Final = 2
 _LONG_MS: Final = 10_000
 _LONG_AT_ONCE: Final = 64
 """Threads for what only waits."""
+_FEW_AT_ONCE: Final = 2
+"""Batches of what is played once more."""
 _BATCH: Final = 12
 """Cases that a process plays before it reports."""
 
@@ -85,13 +89,14 @@ def whole(
     jobs: int,
     done: Progress,
     *,
+    due: Collection[str] = (),
     every: bool = False,
     seconds: float = inf,
 ) -> Matrix:
     """Put each mutant through all these cases in which its fault can show itself, as long as there is time.
 
     A case of which some mutant has turned every check red is left out of what is still to be played, but for the
-    mutants that name it, unless ``every`` pair is wanted.
+    mutants that name it, unless ``every`` pair is wanted. ``due``: the checks that some mutant should be seen by.
     """
     brief = [case for case in some if waits(case) <= _LONG_MS]
     controls = [replace(forks.CONTROL, name=f"{forks.CONTROL.name}-{number}") for number in range(CONTROLS)]
@@ -104,6 +109,12 @@ def whole(
             plan = [(each, worth.get(each.name, brief)) for each in (*controls, *mutants)]
             playing = _Playing(plan, known, every=every, until=time.monotonic() + seconds)
             outcomes = gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
+            doubts = frozenset[str]() if playing.left else doubtful(outcomes, controls, due)
+            if doubts:
+                few = [(mutant, [case for case in cases if case.id in doubts]) for mutant, cases in plan]
+                again = _Playing(few, known, every=True, until=inf)
+                found = gathered(few, again.attempts(threads, processes, _FEW_AT_ONCE, done))
+                outcomes = tuple(map(_corrected, outcomes, found))
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             processes.shutdown(wait=False, cancel_futures=True)
@@ -119,6 +130,23 @@ def whole(
         playing.idle,
         playing.left,
     )
+
+
+def doubtful(outcomes: Iterable[Outcome], controls: Sequence[Mutant], due: Collection[str]) -> frozenset[str]:
+    """The cases that a busy host may have spoiled: red without a fault, or not red where that is expected, or ``due``."""
+    unseen, found = set(due), set[str]()
+    for each in outcomes:
+        unseen -= {check for red in each.red.values() for check in red}
+        if each.mutant in controls:
+            found |= {case for case, red in each.red.items() if red}
+        elif each.expected:
+            found |= {case_of(check) for check in each.missed} | (set() if each.sane else {SANITY.id})
+    return frozenset(found | set(map(case_of, unseen)))
+
+
+def _corrected(first: Outcome, again: Outcome) -> Outcome:
+    """What became of a mutant, with what it has come to in the cases that were played once more."""
+    return replace(first, red={**first.red, **again.red}, ran=first.ran | again.ran, sane=again.sane)
 
 
 def _without(outcome: Outcome, noise: Mapping[str, frozenset[str]]) -> Outcome:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -54,6 +55,31 @@ def test_what_a_fault_cannot_reach_is_not_played(played: tuple[matrix.Matrix, li
     assert "shut.idle" not in found["blank-prompt-accepted"].red  # it never looks at a prompt
     assert "shut.idle" in found["bom-accepted"].red  # every line is looked at
     assert found["bom-accepted"].red["shut.idle"] == ()
+
+
+def _outcome(name: str, red: dict[str, tuple[str, ...]], *names: str, sane: bool = True) -> campaign.Outcome:
+    return campaign.Outcome(replace(forks.CONTROL, name=name), names, red, frozenset(red), sane)
+
+
+def test_what_a_busy_host_may_have_spoiled_is_looked_at_again() -> None:
+    control = _outcome("control", {"a.b": (), "a.noisy": ("a.noisy/x",)})
+    killed = _outcome("killed", {"a.b": ("a.b/x",)}, "a.b/x")
+    missed = _outcome("missed", {"a.c": ()}, "a.c/x", "a.d: trace/ENV-01")
+    wreck = _outcome("wreck", {"a.b": ("a.b/x",)}, "a.b/x", sane=False)
+    found = matrix.doubtful([control, killed, missed, wreck], [control.mutant], {"a.b/x", "a.e/x"})
+    assert found == {"a.noisy", "a.c", "a.d", campaign.SANITY.id, "a.e"}
+    assert matrix.doubtful([killed], [control.mutant], {"a.b/x"}) == frozenset()
+
+
+def test_what_should_be_seen_and_is_not_is_played_once_more() -> None:
+    some = [case for case in cases.load() if case.id in ("shut.idle", "frame.bom")]
+    done: list[tuple[int, int]] = []
+    found = matrix.whole(
+        [zoo()["bom-accepted"]], some, _learned(), 2, lambda *count: done.append(count), due={"shut.idle/exit"}
+    )
+    assert done[-1][0] < len(done)  # counted anew
+    assert [outcome.killed for outcome in found.outcomes] == [True]
+    assert found.outcomes[0].red["shut.idle"] == ()
 
 
 # a fork

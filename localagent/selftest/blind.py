@@ -33,8 +33,8 @@ def text(unseen: Iterable[str]) -> str:
 
 
 def every(some: Iterable[Case]) -> tuple[str, ...]:
-    """All checks: the cases' own, and those that the judge makes in every case."""
-    own = [each.check for case in some for each in case.checks]
+    """All checks: the cases' own that can fail, and those that the judge makes in every case."""
+    own = [each.check for case in some for each in case.checks if each.level != "record"]
     return (*own, *(f"trace/{clause}" for clause in sorted(TRACE_CLAUSES)), *PROCESS_CHECKS)
 
 

@@ -133,7 +133,7 @@ def whole(
 
 
 def doubtful(outcomes: Iterable[Outcome], controls: Sequence[Mutant], due: Collection[str]) -> frozenset[str]:
-    """The cases that a busy host may have spoiled: red without a fault, or not red where that is expected, or ``due``."""
+    """Cases that a busy host may have spoiled: red without a fault, or not red where that is expected or ``due``."""
     unseen, found = set(due), set[str]()
     for each in outcomes:
         unseen -= {check for red in each.red.values() for check in red}

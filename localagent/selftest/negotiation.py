@@ -95,3 +95,15 @@ def refused_initialize_counts() -> None:
         verdict = Code.ALREADY_INITIALIZED if tried[0] else original(request, facts, engine)
         tried[0] = True
         return verdict
+
+
+@fault
+def empty_requirement_unsupported() -> None:
+    """A requirement of nothing is a capability that is not supported."""
+    from localagent.core import routes
+    from localagent.protocol.codes import Code
+
+    @around(routes, "classify")
+    def classify(original: Any, request: Any, facts: Any, engine: Any) -> Any:
+        nothing = request.method == "initialize" and request.params == {"required_capabilities": []}
+        return Code.UNSUPPORTED_CAPABILITY if nothing else original(request, facts, engine)

@@ -131,6 +131,14 @@ def renewal_ends_a_scan() -> None:
     put(discovery, "entry_signature", lambda name, found: signature(found))
 
 
+@fault
+def scan_sees_writers_alone() -> None:
+    """A scan looks for no lease but a writer's."""
+    from localagent.sessions import discovery, inventory
+
+    put(discovery, "locks_of", lambda session_id: inventory.locks_of(session_id)[:1])
+
+
 def _recording(bytes_: int) -> None:
     from localagent.protocol.limits import LIMITS
     from localagent.sessions import inventory

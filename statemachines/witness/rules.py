@@ -120,8 +120,10 @@ def _beyond_bounds(v: View) -> bool:
 
 
 def _told_whole(v: View) -> bool:
-    """Of the last reconciliation alone: those before may say that their segment, or the run, went on (BASE-OP-166)."""
-    return _given_up(v) or v.run.partial in (None, v.data["outcome"] != "completed")
+    """In a run that did not complete a segment before the last may be told as the whole that it is (BASE-OP-166)."""
+    if v.data["outcome"] == "completed":
+        return not any(each.partial for each in v.run.segments.values())
+    return _given_up(v) or v.run.partial in (None, True)
 
 
 def _reconciled(v: View) -> bool:

@@ -46,8 +46,17 @@ def _settled(events: list[Seen], message: str, seen: Seen) -> bool:
     deltas = [each for each in rest if each.event == "message.delta"]
     if not recs:
         return not deltas
-    partial = next(each for each in events if each.event == "run.finished").data["outcome"] != "completed"
-    return bool(rest[-1] is recs[-1] and recs[-1].data["partial"] == partial)
+    return bool(
+        rest[-1] is recs[-1]
+        and _fits([each for each in events if each is not seen], recs[-1], recs[-1].data["partial"])
+    )
+
+
+def _fits(events: list[Seen], rec: Seen, partial: bool) -> bool:
+    """A segment's last ``partial`` fits the outcome; in a run that failed any does, but for the last of all."""
+    completed = next(each for each in events if each.event == "run.finished").data["outcome"] == "completed"
+    last = [each for each in events if each.event == "message.reconcile"][-1]
+    return partial is not completed if completed or rec is last else True
 
 
 def _whole(seen: Seen) -> bool:
@@ -148,6 +157,13 @@ def another_segment(c: Conversation, m: Mutation) -> bool:
     )
 
 
+def blank_segment(c: Conversation, m: Mutation) -> bool:
+    """D62, D162: white space alone makes a segment that owes nothing."""
+    seen = c[m.at]
+    blank = seen.event == "message.delta" and not seen.data["text"].strip()
+    return m.kind == "id" and m.path == ("data", "message_id") and blank
+
+
 def another_listed(c: Conversation, m: Mutation) -> bool:
     """LIST-13: which sessions are stored only the store knows; a listing must be in order (LIST-14)."""
     if m.kind != "id" or m.path[:2] != ("result", "sessions"):
@@ -169,7 +185,7 @@ def free_value(c: Conversation, m: Mutation) -> bool:
     if name == "message.reconcile" and last == "partial":
         events = _run(c, seen)
         ours = [each for each in events if each.data.get("message_id") == seen.data["message_id"]]
-        return bool(ours[-1] is not seen)
+        return bool(ours[-1] is not seen or _fits(events, seen, m.new))
     if name == "run.finished":
         return (last == "error_code" and m.old is not None) or (m.old, m.new) == ("durable", "degraded")
     if last == "progress":
@@ -208,6 +224,7 @@ REASONS: Final[tuple[Callable[[Conversation, Mutation], bool], ...]] = (
     won_the_race,
     named_once,
     another_segment,
+    blank_segment,
     another_listed,
     free_value,
 )

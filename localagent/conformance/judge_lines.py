@@ -37,6 +37,10 @@ FATAL: Final = frozenset({"protocol_mismatch", "request_limit", "frame_too_large
 """The codes behind which the backend closes (ERR-05)."""
 
 
+_UNREAD: Final = ("stop reading", "read slowly", "slow", "hangup", OVERFLOW)
+"""How marks begin that tell that output was not read as it came."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """One thing in the order in which it was seen: ``client`` and ``backend`` lines, ``closed``, ``signal``, ``exit``.
@@ -100,7 +104,9 @@ class Child:
 
     def last_words(self) -> Record | None:
         """What it has said on stderr behind the last thing that it was sent, or that was done to it."""
-        after = max((each.number for each in self.records if each.kind in ("client", "closed", "mark")), default=0)
+        end = self.first("exit")
+        acts = (each.number for each in self.records if _is_act(each))
+        after = max((each for each in acts if end is None or each < end.number), default=0)
         said = (each for each in self.records if each.kind == "stderr" and words(each.value))
         return next((each for each in said if each.number > after), None)
 
@@ -159,7 +165,7 @@ class Child:
     @property
     def unread(self) -> bool:
         """Output was not read as it came: it may be lost, or stand at a later place."""
-        return self.marked("stop reading", "read slowly", "slow", "hangup", OVERFLOW)
+        return self.marked(*_UNREAD)
 
     @property
     def broken(self) -> Record | None:
@@ -170,6 +176,13 @@ class Child:
     def timed(self) -> bool:
         """Whether lines bear times."""
         return all(each.t is not None for each in self.seen)
+
+
+def _is_act(record: Record) -> bool:
+    """Something was sent to the child or done to it; other marks are notes of the player."""
+    return record.kind in ("client", "closed", "signal") or (
+        record.kind == "mark" and words(record.value).startswith(_UNREAD)
+    )
 
 
 def words(value: object) -> str:

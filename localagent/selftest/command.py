@@ -12,7 +12,7 @@ from localagent.conformance.model import FAILED, Case, CaseResult
 from localagent.conformance.suite import Done, Event
 
 from . import blind
-from .campaign import Learning, Outcome, case_of, cases_of, chosen, named, run, runnable, unmutated
+from .campaign import Learning, Outcome, Progress, case_of, cases_of, chosen, named, run, runnable, unmutated
 from .matrix import Matrix, whole
 from .mutant import Mutant
 
@@ -40,7 +40,7 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
         matrix = whole(mutants, everything, known, options.jobs, done, due=due, **limits)
         outcomes = matrix.outcomes
     else:
-        outcomes = run(_own(mutants, wanted), known, options.jobs, done)
+        outcomes = _corrected(run(_own(mutants, wanted), known, options.jobs, done), wanted, known, done)
     _tell(outcomes, failed, out)
     barren = [] if options.select else _barren(outcomes, everything)
     for family in barren:
@@ -54,6 +54,15 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
 def _own(mutants: Iterable[Mutant], wanted: Sequence[Case]) -> list[tuple[Mutant, Sequence[Case]]]:
     """Each mutant with the cases that it names."""
     return [(mutant, [case for case in wanted if case.id in cases_of(mutant.name)]) for mutant in mutants]
+
+
+def _corrected(
+    outcomes: Sequence[Outcome], wanted: Sequence[Case], known: Learning, done: Progress
+) -> tuple[Outcome, ...]:
+    """The outcomes, with those of a second run, one at a time, of what a busy host may have let survive."""
+    doubtful = [each.mutant for each in outcomes if not each.killed and not each.unclaimed]
+    again = {each.mutant.name: each for each in run(_own(doubtful, wanted), known, 1, done)} if doubtful else {}
+    return tuple(again.get(each.mutant.name, each) for each in outcomes)
 
 
 class _Teller:

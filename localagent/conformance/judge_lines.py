@@ -103,10 +103,16 @@ class Child:
         return not begun and type(seq) is int and seq > 1
 
     def last_words(self) -> Record | None:
-        """What it has said on stderr behind the last thing that it was sent, or that was done to it."""
-        end = self.first("exit")
+        """What it has said on stderr behind the last thing that it was sent, or that was done to it.
+
+        Before its first frame it may be telling that it starts: that is nothing of it.
+        """
+        end, begun = self.first("exit"), self.first("backend")
+        if begun is None:
+            return None
         acts = (each.number for each in self.records if _is_act(each))
         after = max((each for each in acts if end is None or each < end.number), default=0)
+        after = max(after, begun.number)
         said = (each for each in self.records if each.kind == "stderr" and words(each.value))
         return next((each for each in said if each.number > after), None)
 

@@ -213,9 +213,11 @@ def test_any_failure_may_be_expected(status: int, verdict: Verdict) -> None:
 
 def test_what_was_said_on_stderr_before_the_last_thing_sent_is_no_complaint() -> None:
     some = case(ASKED + '{ exit = [1], stderr = "", check = "x" }')
-    early = Talk().add(stderr="3 skills loaded\n").ask("status").end(1)
-    late = Talk().ask("status").add(stderr="broken pipe\n").mark("step 2").add(exit=1).close()
+    early = Talk().ready().add(stderr="3 skills loaded\n").ask("status").end(1)
+    starting = Talk().ask("status").add(stderr="3 skills loaded\n").end(1)
+    late = Talk().ready().ask("status").add(stderr="broken pipe\n").mark("step 2").add(exit=1).close()
     late.add(end="complete", left=0)
+    assert judged(starting, some)["a.case/x"].verdict is Verdict.HELD
     assert judged(early, some)["a.case/x"].verdict is Verdict.HELD
     assert judged(late, some)["a.case/x"].verdict is Verdict.VIOLATED
 

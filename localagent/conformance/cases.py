@@ -31,16 +31,16 @@ from .register import UnknownClauseError, find
 from .steps import FIXTURES, KINDS, SINCE, STIMULI, StepError, check, kind_of
 from .values import inside, references, unknown_words
 
-_KEYS: Final[Mapping[str, type | tuple[type, ...]]] = {
-    "id": str,
-    "title": str,
-    "tier": int,
-    "clauses": list,
-    "needs": list,
-    "prompts": list,
+_KEYS: Final[Mapping[str, tuple[type, ...]]] = {
+    "id": (str,),
+    "title": (str,),
+    "tier": (int,),
+    "clauses": (list,),
+    "needs": (list,),
+    "prompts": (list,),
     "fixture": (str, list),
-    "tags": list,
-    "steps": list,
+    "tags": (list,),
+    "steps": (list,),
 }
 _NEEDED: Final = ("id", "title", "tier", "steps")
 _ID: Final = pattern(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+\Z")
@@ -132,7 +132,7 @@ def _case(table: Mapping[str, Any]) -> tuple[Case, list[tuple[str, str]]]:
         steps=(),
         needs=tuple(table.get("needs", ())),
         prompts=tuple(table.get("prompts", ())),
-        fixtures=_fixtures(table.get("fixture", [])),
+        fixtures=_listed(table.get("fixture", [])),
         tags=tuple(table.get("tags", ())),
     )
     walk, problems = _Walk(case), list[tuple[str, str]]()
@@ -152,9 +152,8 @@ def _check_keys(table: Mapping[str, Any]) -> None:
     for key, value in table.items():
         if key not in _KEYS:
             raise StepError(f"unknown key {key!r}")
-        kind = _KEYS[key]
-        if type(value) is not kind and not (isinstance(kind, tuple) and type(value) in kind):
-            wanted = " or a ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        if type(value) not in _KEYS[key]:
+            wanted = " or a ".join(each.__name__ for each in _KEYS[key])
             raise StepError(f"{key} must be a {wanted}, not {value!r}")
     if missing := [key for key in _NEEDED if key not in table]:
         raise StepError(f"no {', '.join(missing)}")
@@ -163,8 +162,7 @@ def _check_keys(table: Mapping[str, Any]) -> None:
     if table["tier"] not in (0, 1, 2):
         raise StepError(f"tier must be 0, 1 or 2, not {table['tier']}")
     for key, known in (("needs", SUPPORTED), ("prompts", STIMULI), ("fixture", FIXTURES)):
-        listed = _fixtures(table.get(key, ())) if key == "fixture" else table.get(key, ())
-        if unknown := [each for each in listed if each not in known]:
+        if unknown := [each for each in _listed(table.get(key, ())) if each not in known]:
             raise StepError(f"{key}: {unknown[0]!r} is unknown")
     if any(not isinstance(step, dict) for step in table["steps"]):
         raise StepError("each step is a table")
@@ -172,8 +170,8 @@ def _check_keys(table: Mapping[str, Any]) -> None:
         raise StepError("a case with prompts is of tier 1 or 2")
 
 
-def _fixtures(told: Any) -> tuple[Any, ...]:
-    """Those of a case, which names one or lists some."""
+def _listed(told: Any) -> tuple[Any, ...]:
+    """What a case names: one, or a list of some."""
     return (told,) if isinstance(told, str) else tuple(told)
 
 
@@ -309,8 +307,9 @@ class _Walk:
     def _needs(self, kind: str, args: Mapping[str, Any]) -> None:
         if kind == "turn" and args["turn"] not in self.case.prompts:
             raise StepError(f"{args['turn']!r} is not among the case's prompts")
-        written = [each.args["write"] for each in self.steps if each.kind == "write" and each.args.get("in") != "cwd"]
-        if kind == "home_same" and args[kind] not in written:
+        if kind == "home_same" and not any(
+            each.args.get("write") == args[kind] and each.args.get("in") != "cwd" for each in self.steps
+        ):
             raise StepError("the case has not written that file")
         if kind in ("write", "delete") and not self.case.fixtures:
             raise StepError("only a case with a fixture changes the home")

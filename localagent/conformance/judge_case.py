@@ -285,13 +285,8 @@ class Walk:
 
     def given(self, step: Step) -> Outcome:
         """What follows is only judged where a value matches."""
-        reference = step.args["given"]
-        try:
-            wrong = mismatch(lookup(reference, self.seen.lookup), step.args["pattern"], self.seen.lookup, reference)
-        except DanglingError as error:
-            wrong = f"{error} was not seen"
-        self.stuck = wrong
-        return unreached(wrong) if wrong else held()
+        self.stuck = self.seen.unmet(step)
+        return unreached(self.stuck) if self.stuck else held()
 
     def looked(self, step: Step) -> Outcome:
         """The player has looked into the home, or at what a server heard, and noted what it found."""

@@ -15,6 +15,7 @@ from math import inf
 from typing import Any, Final
 
 from localagent.conformance.model import Record, Transcript
+from localagent.conformance.seen import HANGUP, STOPPED
 from localagent.conformance.transcript import DECODED
 from localagent.observe import decode
 from statemachines.observe import Line
@@ -37,7 +38,7 @@ FATAL: Final = frozenset({"protocol_mismatch", "request_limit", "frame_too_large
 """The codes behind which the backend closes (ERR-05)."""
 
 
-_UNREAD: Final = ("stop reading", "read slowly", "slow", "hangup", OVERFLOW)
+_UNREAD: Final = (STOPPED, "read slowly", "slow", HANGUP, OVERFLOW)
 """How marks begin that tell that output was not read as it came."""
 
 

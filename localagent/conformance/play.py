@@ -25,7 +25,7 @@ from .place import Place
 from .pump import KEEP_BYTES
 from .stage import Stage
 from .steps import StepError
-from .values import DanglingError, lookup, mismatch, resolve
+from .values import DanglingError, mismatch, resolve
 from .waiting import StopError
 
 EVENTS_LAST: Final = 4
@@ -235,13 +235,8 @@ class _Play(Stage):
 
     def _given(self, step: Step) -> None:
         """End the case here unless a value is as it must be for the rest; the judge says so without a mark."""
-        try:
-            value = lookup(step.args["given"], self.seen.lookup)
-            if not mismatch(value, step.args["pattern"], self.seen.lookup):
-                return
-        except DanglingError:
-            pass
-        raise StopError
+        if self.seen.unmet(step):
+            raise StopError
 
     def _barrier(self, step: Step, child: Child) -> None:
         """Ask something and wait for its answer; once the input is closed, wait for the end of output."""

@@ -20,7 +20,7 @@ from .frames import Frame, decode
 from .gather import pages, texts
 from .lines import BARRIER, barrier_id, page_id
 from .model import Record, Step
-from .values import DanglingError, mismatch
+from .values import DanglingError, lookup, mismatch
 
 BARRIERS: Final = frozenset({"absent", "absent_answer", "nothing"})
 WAITING: Final = BARRIERS | {"start", "turn", "answer", "answers", "event", "pages", "exit"}
@@ -223,6 +223,14 @@ class Seen:
     def moment(self, name: str) -> Record | Frame | None:
         """The record or frame that ``since`` names: its ``t`` is a time, its number the place. None if it was not."""
         return self.named.get(name) or self._moments.get(name)
+
+    def unmet(self, step: Step) -> str:
+        """Why what is behind a ``given`` is not reached; nothing where its value is as it must be."""
+        reference = step.args["given"]
+        try:
+            return mismatch(lookup(reference, self.lookup), step.args["pattern"], self.lookup, reference)
+        except DanglingError as error:
+            return f"{error} was not seen"
 
     def span(self, step: Step) -> tuple[int, int] | None:
         """The numbers of the records between which an absence is claimed, both excluded; None without a barrier.

@@ -34,10 +34,10 @@ def registered(v: View) -> bool:
 def registered_alike(v: View) -> bool:
     """The descriptor says the same, under whatever keys (CT-OP-02). Whether they are there is another rule's matter."""
     given, extensions = v.data.get("client_tools"), v.data.get("extensions")
-    described = extensions.get("client.tools") if isinstance(extensions, dict) else None
-    if given is None or described is None or not registered(v) or not isinstance(described, dict):
+    ours = extensions.get("client.tools") if isinstance(extensions, dict) else None
+    if given is None or not registered(v) or not isinstance(ours, dict):
         return True
-    told = [described, *described.values()]
+    told = [ours, *ours.values()]
     limited = any(isinstance(each, dict) and given["limits"].items() <= each.items() for each in told)
     return limited and given["tools"] in told
 
@@ -58,13 +58,12 @@ def attached(v: View) -> bool:
     pending = ledger.before(v.asked, ATTACHES)
     if ledger.arrived:
         return bool(told == ledger.arrived and pending)
-    return told == (ledger.session or None) or any(_may_bring(each, told, ledger) for each in pending)
+    ahead = told is not None and any(_may_bring(each, told, ledger) for each in pending)
+    return told == (ledger.session or None) or ahead
 
 
-def _may_bring(asked: Asked, session: str | None, ledger: Ledger) -> bool:
-    if asked.method == "session.open":
-        return session is not None and session == asked.name("session_id")
-    return session is not None and session not in ledger.durable
+def _may_bring(asked: Asked, session: str, ledger: Ledger) -> bool:
+    return session == asked.name("session_id") if asked.method == "session.open" else session not in ledger.durable
 
 
 def readiness(v: View) -> bool:

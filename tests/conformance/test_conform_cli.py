@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from localagent.cli import main
+from localagent.cli import main, parser
 from localagent.conformance import cases, choose, judge, play, report, stimuli, suite
-from localagent.conformance.model import Blame, Verdict
+from localagent.conformance.model import EVENT_MS, Blame, Verdict
 from localagent.conformance.progress import Progress
 from localagent.conformance.report import people
 from localagent.conformance.report.tally import Status
-from localagent.conformance.steps import STIMULI
+from localagent.conformance.steps import FIXTURES, STIMULI
 
 from .fakes import Bench, case, result
 
@@ -146,6 +146,15 @@ def test_what_the_options_make_of_the_target(bench: Bench, tmp_path: Path) -> No
     assert (target.home, target.cwd, target.environ) == (home, home, {"A": "b=c", "B": ""})
     assert target.fixtures == {"store"}
     assert target.prompts == stimuli.SCRIPTED
+
+
+def test_the_parser_knows_what_the_suite_knows() -> None:
+    given = [word for name in sorted(FIXTURES) for word in ("--fixture", name)]
+    options = parser().parse_args(["conform", *given])
+    assert options.fixture == sorted(FIXTURES)
+    assert 1000 * options.patience == EVENT_MS
+    with pytest.raises(SystemExit):
+        parser().parse_args(["conform", "--fixture", "catalog"])
 
 
 def test_files_of_the_command_are_found_from_the_child_s_directory(

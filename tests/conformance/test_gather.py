@@ -1,8 +1,9 @@
 """What takes more than one frame to know: whole texts of runs and histories, notices of all pages."""
 
-from typing import Any
+from typing import Any, get_args
 
 from localagent.conformance.gather import KINDS, pages, texts
+from localagent.protocol.results import HistoryEntry
 
 
 def entry(kind: str, id_: str, text: str, part: int = 0) -> dict[str, Any]:
@@ -20,6 +21,10 @@ def test_parts_of_entries_are_put_together_and_blank_entries_left_out() -> None:
         "assistant": "one  two",
         "tool": "",
     }
+
+
+def test_the_kinds_of_entries_are_those_of_the_protocol() -> None:
+    assert get_args(HistoryEntry.__annotations__["kind"]) == KINDS
 
 
 def test_notices_of_all_pages_are_told_once() -> None:

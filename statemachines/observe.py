@@ -35,6 +35,7 @@ from statemachines.witness.frames import Told
 from statemachines.witness.leaving import leave
 from statemachines.witness.ledger import Asked, Data, Ledger, Line
 from statemachines.witness.owed import names_of
+from statemachines.witness.predicates import kind_of
 from statemachines.witness.rules import violations
 from statemachines.witness.search import Guess, Step
 from statemachines.witness.shapes import SHAPES, SIXTEEN, Fault, misshapen
@@ -147,7 +148,8 @@ class Observer:
         self.number += 1
         self._looked.update(sight.forbidden(self._guesses[0].world))
         if not isinstance(frame, dict):
-            return self._tell(Source.BACKEND, "no frame", found=[self._fault(Fault("no JSON object", ("FRAME-03",)))])
+            fault = self._fault(Fault("no JSON object", ("FRAME-03", "FRAME-06")))
+            return self._tell(Source.BACKEND, "no frame", found=[fault])
         faults = [Fault("the frame is too large", ("BOUND-02",))] if line.size >= 65536 else []
         faults += [Fault("a key occurs twice", ("FRAME-03",))] if line.repeated else []
         return self._event(frame, faults) if "event" in frame else self._answer(frame, faults)
@@ -334,16 +336,17 @@ class Observer:
             return self._envelope(told.label, frame, guess, list(map(self._fault, faults)))
         view = replace(search.view(guess, self._ledger, asked), data=told.data)
         kinds = ("event", rules, f"{rules}/{told.data.get('error_code')}") if rules.startswith("event/") else (rules,)
-        self._looked.update(sight.ruled(("frame", *kinds), view.negotiated))
+        envelope = replace(view, data=frame)
+        self._looked.update(sight.ruled("frame", envelope), *(sight.ruled(kind, view) for kind in kinds))
         faults = [
-            *violations("frame", replace(view, data=frame)),
+            *violations("frame", envelope),
             *(f for kind in kinds for f in violations(kind, view) if not self._unsettled(f, guess, told.data)),
         ]
         return self._envelope(told.label, frame, guess, [*([blame] if blame else []), *map(self._fault, faults)])
 
     def _unsettled(self, fault: Fault, guess: Guess, data: Data) -> bool:
         """Whether a status speaks of a turn that is being admitted: of none yet, or of a run not told yet."""
-        if "STATUS-14" not in fault.clauses or search.admitting(guess) is None:
+        if not {"STATUS-14", "STATUS-15"} & set(fault.clauses) or search.admitting(guess) is None:
             return False
         state, run = data["state"], data["run_id"]
         return (state, run) == ("idle", None) or (state == "running" and run not in (None, *self._ledger.runs))
@@ -355,7 +358,7 @@ class Observer:
         notes: tuple[str, ...] = (f"seq skips from {ledger.seq} to {seq}",) if skipped else ()
         further = sorted(set(frame) - KEYS)  # which is open, as for events (BASE-OP-163)
         notes += (f"further keys (BASE-OP-47): {' '.join(further)}",) if further else ()
-        ledger.seq = seq if isinstance(seq, int) else ledger.seq
+        ledger.seq, ledger.told = seq if isinstance(seq, int) else ledger.seq, kind_of(frame)
         ledger.instance = instance if isinstance(instance, str) else ledger.instance
         return self._tell(Source.BACKEND, label, guess, notes, found)
 

@@ -58,7 +58,7 @@ def blame_event(guess: Guess, ledger: Ledger, told: Told) -> Blame:
     """Why an event has no row: the last row that its own input meets."""
     if told.kind == "event/run.finished" and guess.world["run"] in ACTIVE:
         return _blame_terminal(guess, ledger, told)
-    if admitting(guess) is not None:
+    if admitting(guess) is not None or _unannounced(guess, ledger, told):
         return _at(guess, "run", f"{told.label} comes before the answer of turn.start", "EVT-03")
     blame = _at(guess, "connection", f"{told.label} after the end", "FLOW-20")
     named = {name: MACHINES[machine_of(name)].initial for name in told.instances} | guess.world
@@ -68,6 +68,12 @@ def blame_event(guess: Guess, ledger: Ledger, told: Told) -> Blame:
             clauses = _card_clauses(named, last) if told.emits == {Emit.TOOL_CARD} else last.row.clauses
             blame = Blame(f"{told.label} has no row here", last.instance, last.row.source.value, clauses)
     return blame
+
+
+def _unannounced(guess: Guess, ledger: Ledger, told: Told) -> bool:
+    """An event of a run that is not known, while a ``turn.start`` waits for its answer."""
+    asked = any(each.method == "turn.start" for each in guess.queue)
+    return asked and guess.world["run"] in OVER and told.data.get("run_id") not in ledger.runs
 
 
 _UNFOUNDED: Final[Mapping[tuple[Enum, Enum], tuple[str, ...]]] = {

@@ -146,6 +146,8 @@ class Ledger:
     """The base capabilities that the backend is held to."""
     instance: str = ""
     seq: int = 0
+    told: str = ""
+    """What the last frame was: an answer, an event."""
     ids: set[str] = field(default_factory=set)
     waiting: list[Asked] = field(default_factory=list)
     """Requests that were not answered yet, duplicates left out."""
@@ -168,8 +170,8 @@ class Ledger:
     """The revision before it, where a status told it ahead of the answer that brings it."""
     settled: bool = False
     """Since the selection revision was shown, nothing was seen that may rotate it."""
-    outdated: set[str] = field(default_factory=set)
-    """Selection revisions that an attach or a selection has replaced."""
+    outdated: dict[str, str] = field(default_factory=dict)
+    """Selection revisions that were replaced, and the method whose result did that."""
     acknowledged: str = ""
     """The revision of the last ``input.persisted`` (D64)."""
     issued: set[str] = field(default_factory=set)
@@ -242,7 +244,7 @@ class Ledger:
                 self._show(asked, result)
             case "session.create" | "session.open":
                 self.session, self.arrived, self.settled = result["session_id"], "", False
-                self._outdate()
+                self._outdate(asked.method)
                 self._revise(result["revision"])
                 if result["durable"]:
                     self.durable.add(self.session)
@@ -253,7 +255,7 @@ class Ledger:
             case "selection.set":
                 selection = result["selection"]
                 if selection["revision"] != self.selection or self.replaced is not None:
-                    self._outdate()
+                    self._outdate(asked.method)
                 self._choose(selection, ahead=False)
                 self._revise(result["history_revision"])
                 self.durable.add(result["session_id"])
@@ -328,9 +330,9 @@ class Ledger:
             self.selection, self.chosen = selection["revision"], selection
         self.settled = True
 
-    def _outdate(self) -> None:
+    def _outdate(self, method: str) -> None:
         """The selection revision is replaced: the one before, where the new one has been told ahead."""
-        self.outdated.add(self.selection if self.replaced is None else self.replaced)
+        self.outdated[self.selection if self.replaced is None else self.replaced] = method
         self.replaced = None
 
     def _revise(self, revision: str | None) -> None:

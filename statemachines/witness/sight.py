@@ -5,7 +5,7 @@ came, when a refusal came on a ground that frames show, and when a frame came th
 some machine forbids. What was only supposed does not count. Whether the clause held, the findings say.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from functools import cache
 from typing import Any, Final
@@ -16,9 +16,10 @@ from statemachines.registry import MACHINES
 from statemachines.rows import KINDS, Kind, Row
 from statemachines.step import World, machine_of
 from statemachines.witness.facts import ALSO
-from statemachines.witness.rules import RULES
+from statemachines.witness.rules import RULES, shown
 from statemachines.witness.search import Step
 from statemachines.witness.shapes import SHAPES, parts
+from statemachines.witness.view import View
 
 _UNSEEN: Final = ("TIMER_", "OUTPUT_", "WORKER_LATE", "WORKER_CLEANED")
 """Inputs that no frame names."""
@@ -74,23 +75,16 @@ def shaped(name: str, value: Any) -> Iterator[str]:
                 yield from shaped(inner, part)
 
 
-_ON: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset(clause for rule in RULES if kind in rule.on.split() for clause in rule.by.split())
-    for kind in {kind for rule in RULES for kind in rule.on.split()}
-}
 _NEEDS: Final = {"TC": "tool.cards", "CT": "client.tools"}
 """Family of clauses -> the capability without which their rules hold of nothing."""
 
 
-def ruled(kinds: Iterable[str], negotiated: frozenset[str]) -> Iterator[str]:
-    """The clauses of the rules that are about these kinds of frames."""
-    for kind in kinds:
-        for clause in _ON.get(kind, ()):
-            need = _NEEDS.get(clause.partition("-")[0])
-            if need is None or need in negotiated:
-                yield clause
-        if kind == "result/initialize":
-            yield from ruled(("result/status",), negotiated)
+def ruled(kind: str, view: View) -> Iterator[str]:
+    """The clauses of the rules of which a frame of this kind shows something."""
+    for clause in shown(kind, view):
+        need = _NEEDS.get(clause.partition("-")[0])
+        if need is None or need in view.negotiated:
+            yield clause
 
 
 def _cited() -> Iterator[str]:
@@ -100,8 +94,8 @@ def _cited() -> Iterator[str]:
     for shape in SHAPES.values():
         yield from shape.clauses
         yield from (clause for field in shape.fields for clause in field.clauses)
-    for clauses in _ON.values():
-        yield from clauses
+    for rule in RULES:
+        yield from rule.by.split()
     for check in (*(check for check, _ in LINE), *(check for each in METHODS.values() for check in each.checks)):
         yield from check.clauses
     for also in ALSO:

@@ -3,48 +3,106 @@
 A ``status`` may tell what an operation has brought before the answer of that operation comes (ENV-26).
 """
 
+from collections.abc import Callable, Collection
+from typing import Final
+
 from statemachines.connection import ConnectionState
 from statemachines.persistence import PersistenceState
 from statemachines.run import ACTIVE, RunState
 from statemachines.witness.ledger import ATTACHES, BRINGS, Asked, Data, Ledger
-from statemachines.witness.shapes import DESCRIPTORS, STARTUP_CODES, TOOL_LIMITS
+from statemachines.witness.shapes import DESCRIPTORS, SIXTEEN, STARTUP_CODES, TOOL_LIMITS
 from statemachines.witness.view import View
 
+NEGOTIATED: Final = {
+    "session.discover": "EXT-DISC-23",
+    "model.refresh": "EXT-REFRESH-53",
+    "tool.cards": "TC-20",
+    "client.tools": "CT-23",
+}
+"""Extension -> the clause by which its descriptor is there where it was negotiated, and nowhere else. Of others nothing
+is said (EXT-OP-02, BASE-OP-46).
+"""
+DESCRIBED: Final = {
+    "session.discover": "EXT-DISC-24",
+    "model.refresh": "EXT-REFRESH-54",
+    "tool.cards": "TC-20",
+    "client.tools": "CT-24",
+}
+"""Extension -> the clause that says what its descriptor holds."""
 
-def described(v: View) -> bool:
-    """Of the extensions whose descriptor is known; of others nothing is said (EXT-OP-02, BASE-OP-46)."""
+
+def listed(v: View) -> bool:
+    """The sixteen names and those that were negotiated; whether all sixteen are there is another rule's matter."""
+    names = v.data["capabilities"]
+    return sorted(names) == sorted(SIXTEEN & {*names} | v.negotiated - SIXTEEN)
+
+
+def extended(name: str) -> Callable[[View], bool]:
+    """A descriptor is there where its extension was negotiated, and nowhere else."""
+    return lambda v: (name in _extensions(v)) == (name in v.negotiated)
+
+
+def _extensions(v: View) -> Data:
     given = v.data.get("extensions", {})
-    if not isinstance(given, dict) or set(given) & set(DESCRIPTORS) != set(DESCRIPTORS) & v.negotiated:
-        return False
-    known = [(DESCRIPTORS[name], each) for name, each in given.items() if name in DESCRIPTORS]
-    return all(isinstance(each, dict) and fixed.items() <= each.items() for fixed, each in known)
+    return given if isinstance(given, dict) else {}
+
+
+def described(name: str, v: View) -> bool:
+    """A descriptor, where it is there, holds what the contract says; whether it holds more is open (EXT-OP-02)."""
+    given = _extensions(v).get(name, DESCRIPTORS[name])
+    return isinstance(given, dict) and DESCRIPTORS[name].items() <= given.items()
 
 
 def registered(v: View) -> bool:
-    """``client_tools`` is what was registered; whether it has more limits is CT-OP-03."""
+    """``client_tools`` is what was registered, in whatever order; whether it has more limits is CT-OP-03."""
     if "client.tools" not in v.negotiated:
         return "client_tools" not in v.data
     given = v.data.get("client_tools")
     limits = given.get("limits") if isinstance(given, dict) else None
     if not isinstance(given, dict) or not isinstance(limits, dict):
         return False
-    return given.get("tools") == list(v.tools) and TOOL_LIMITS.items() <= limits.items()
+    names = given.get("tools")
+    known = isinstance(names, list) and sorted(map(str, names)) == sorted(v.tools)
+    return known and TOOL_LIMITS.items() <= limits.items()
 
 
-def registered_alike(v: View) -> bool:
+def registered_in_order(v: View) -> bool:
+    """The names come in the order of the registration."""
+    return not registered(v) or "client_tools" not in v.data or v.data["client_tools"]["tools"] == list(v.tools)
+
+
+def registered_alike(key: str, v: View) -> bool:
     """The descriptor says the same, under whatever keys (CT-OP-02). Whether they are there is another rule's matter."""
-    given, extensions = v.data.get("client_tools"), v.data.get("extensions")
-    ours = extensions.get("client.tools") if isinstance(extensions, dict) else None
+    given, ours = v.data.get("client_tools"), _extensions(v).get("client.tools")
     if given is None or not registered(v) or not isinstance(ours, dict):
         return True
-    told = [ours, *ours.values()]
-    limited = any(isinstance(each, dict) and given["limits"].items() <= each.items() for each in told)
-    return limited and given["tools"] in told
+    if key == "tools":
+        return given["tools"] in ours.values()
+    return any(isinstance(each, dict) and given["limits"].items() <= each.items() for each in (ours, *ours.values()))
 
 
-def state(v: View) -> bool:
+PHASES: Final = {"starting": "STATUS-04", "ready": "STATUS-06", "failed": "STATUS-18"}
+"""What may be told of a connection -> the clause that says how."""
+
+
+def ready(v: View) -> bool:
+    """The status says that startup is complete."""
+    return v.data["state"] in ("idle", "running")
+
+
+def phase(at: str, v: View) -> bool:
+    """Where the connection is; while startup is not answered yet, what is told of it (ENV-25, BASE-OP-84)."""
+    connection, told = v.world["connection"], v.data["state"]
+    if connection is ConnectionState.STARTING:
+        return at == {"idle": "ready", "failed": "failed"}.get(told, "starting")
+    return at == ("failed" if connection is ConnectionState.FAILED else "ready")
+
+
+def state(at: str, v: View) -> bool:
     """That of the connection; startup may be over before it is answered (ENV-25, BASE-OP-84)."""
     told, connection = v.data["state"], v.world["connection"]
+    if not phase(at, v):
+        return True
     if connection is ConnectionState.STARTING:
         return told == "idle" or (told in ("starting", "failed") and not v.ledger.ready)
     if connection is ConnectionState.FAILED:
@@ -66,9 +124,11 @@ def _may_bring(asked: Asked, session: str, ledger: Ledger) -> bool:
     return session == asked.name("session_id") if asked.method == "session.open" else session not in ledger.durable
 
 
-def readiness(v: View) -> bool:
+def readiness(at: str, v: View) -> bool:
     """It fits the state, and the code with which startup failed."""
     told, given = v.data["state"], v.data["readiness"]
+    if not phase(at, v):
+        return True
     if told == "failed":
         return given in ({v.ledger.failed} if v.ledger.failed else STARTUP_CODES)
     return bool(given == ("initializing" if told == "starting" else "ready"))
@@ -82,14 +142,30 @@ def running(v: View) -> bool:
     return v.world["run"] not in ACTIVE and v.data["run_id"] is None
 
 
-def fresh_selection(v: View) -> bool:
+def replaced(v: View, by: Collection[str]) -> bool:
+    """A selection is told, and one of these methods has replaced a selection revision."""
+    return v.data.get("selection") is not None and any(each in by for each in v.ledger.outdated.values())
+
+
+def renewed(v: View, by: Collection[str]) -> bool:
+    """The selection revision is none that one of these methods has replaced."""
+    told = v.data.get("selection")
+    return told is None or v.ledger.outdated.get(told["revision"]) not in by
+
+
+def steady(v: View) -> bool:
     """The selection revision is the current one, or one that may have come just now."""
     told, ledger = v.data.get("selection"), v.ledger
-    if told is None:
+    if told is None or told["revision"] in ledger.outdated:
         return True
-    if told["revision"] in {*ledger.outdated, ledger.replaced}:
+    if told["revision"] == ledger.replaced:
         return False
     return told["revision"] == ledger.selection or not ledger.settled or _may_rotate(v)
+
+
+def kept(v: View) -> bool:
+    """A selection is told, and nothing was seen that may have changed it since it was told last."""
+    return v.data.get("selection") is not None and v.ledger.settled and not _may_rotate(v)
 
 
 def _may_rotate(v: View) -> bool:
@@ -108,11 +184,22 @@ def selected_anew(v: View) -> bool:
     return all(told[key] == ledger.chosen.get(key) for key in ("provider", "model", "requested_effort"))
 
 
-def permits(each: Data) -> bool:
-    """Without known controls nothing but ``default`` (BASE-OP-138)."""
-    permitted: list[str] = each["permitted_efforts"]
-    nothing_known = [["default"], []] if each["effort_support"] == "unsupported" else [["default"]]
-    return bool(each["effort_support"] == "supported") or permitted in nothing_known
+def _offers(v: View, support: str) -> list[list[str]]:
+    """What efforts are permitted wherever controls are known so far."""
+    told = v.data["choices"] if "choices" in v.data else filter(None, [v.data.get("selection")])
+    return [each["permitted_efforts"] for each in told if each["effort_support"] == support]
+
+
+PERMITTED: Final = (
+    ("SEL-16", "default is not permitted, although controls are unknown",
+     lambda v: all("default" in each for each in _offers(v, "unknown")), lambda v: bool(_offers(v, "unknown"))),
+    ("SEL-17", "efforts are permitted, although controls are unknown",
+     lambda v: all({*each} <= {"default"} for each in _offers(v, "unknown")), lambda v: bool(_offers(v, "unknown"))),
+    ("BASE-OP-138", "efforts are permitted, although controls are unsupported",
+     lambda v: all(each in (["default"], []) for each in _offers(v, "unsupported")),
+     lambda v: bool(_offers(v, "unsupported"))),
+)  # fmt: skip
+"""Clause, fault, and the predicates of a rule."""
 
 
 def effective(v: View) -> bool:
@@ -124,3 +211,14 @@ def effective(v: View) -> bool:
     if told["effective_effort"] is not None:
         return bool(supported)
     return not supported or told["requested_effort"] not in told["permitted_efforts"]
+
+
+def authentic(v: View, relevant: bool) -> bool:
+    """Of providers in use it is told whether one is authenticated, of others that nobody has looked."""
+    looked = [each["authentication"] != "not_checked" for each in v.data["providers"] if each["relevant"] is relevant]
+    return all(each is relevant for each in looked)
+
+
+def relevance(v: View, relevant: bool) -> bool:
+    """There is such a provider."""
+    return any(each["relevant"] is relevant for each in v.data["providers"])

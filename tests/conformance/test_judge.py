@@ -8,7 +8,7 @@ import pytest
 from localagent.conformance import judge as judge_module
 from localagent.conformance import transcript
 from localagent.conformance.judge import advertised, conclusion, judge
-from localagent.conformance.judge_trace import first_clause
+from localagent.conformance.judge_trace import broken
 from localagent.conformance.model import Blame, Record, Transcript, Verdict
 from statemachines.observe import PLAIN, Finding, Observer
 from tests.conformance.talks import ENVELOPE, HEADER, Talk, ask, bad, judged
@@ -75,7 +75,7 @@ def test_a_finding_of_the_observer_violates_a_clause(number: int) -> None:
     if not _bare(trace):
         return
     found = bad(judge(recorded(trace), None, None))
-    wanted = {f"trace/{first_clause(each)}" for each in _findings(trace) if not each.reading}
+    wanted = {f"trace/{clause}" for each in _findings(trace) if not each.reading for clause in broken(each)}
     assert set(found) == wanted
     assert all(each.record is not None and each.what and each.blame is Blame.WRONG for each in found.values())
 

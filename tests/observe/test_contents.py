@@ -101,6 +101,7 @@ def _eight_mib(w: Trace) -> None:
         w.event("message.reconcile", message_id="m1", part=part, text="x" * 4000, last_part=False, partial=False)
 
 
+OTHER_TOOL = {**t.TOOL, "name": "client__gong"}
 OMISSION = {"subject": "rows", "reason": "redacted", "omitted_count": None}
 UNPERMITTED = {**SELECTION, "effort_support": "unknown", "effective_effort": None}
 
@@ -114,19 +115,19 @@ CASES: list[tuple[str, str, Write]] = [
     # initialize and status
     ("NEG-02", "capabilities", _init(capabilities=t.SIXTEEN[1:])),
     ("NEG-03", "capabilities", _init(capabilities=[*t.SIXTEEN, "tool.cards"])),
-    ("NEG-03", "capabilities", _init("client.tools", capabilities=t.SIXTEEN)),
+    ("CT-21", "client.tools", _init("client.tools", capabilities=t.SIXTEEN)),
     ("NEG-03", "capabilities", _init(capabilities=[*t.SIXTEEN, "status"])),
-    ("NEG-28", "limits", _init(limits={**t.LIMITS, "catalog_scan_ms": 1})),
-    ("EXT-DISC-23", "extensions", _init("session.discover", extensions={"session.discover": {}})),
-    ("EXT-DISC-23", "extensions", _init(extensions={"tool.cards": t.CARDS})),
+    ("NEG-29", "limits", _init(limits={**t.LIMITS, "catalog_scan_ms": 1})),
+    ("EXT-DISC-24", "values", _init("session.discover", extensions={"session.discover": {}})),
+    ("TC-20", "tool.cards", _init(extensions={"tool.cards": t.CARDS})),
     ("CT-22", "registration", _init("client.tools", client_tools={"tools": ["client__gong"], "limits": t.TOOL_LIMITS})),
     ("CT-22", "registration", _init(client_tools={"tools": [], "limits": t.TOOL_LIMITS})),
     ("CT-25", "descriptor", _init("client.tools", extensions={"client.tools": {
         "schema_version": 1, "registration": "startup_only", "tools": [], "limits": t.TOOL_LIMITS}})),
-    ("STATUS-04", "state", _status("failed", readiness="startup_failed")),
-    ("STATUS-04", "readiness", _status(readiness="initializing")),
-    ("STATUS-14", "run_id", _status("running", run_id=RUN)),
-    ("STATUS-14", "run_id", lambda w: w.running().ask("status").result(
+    ("STATUS-06", "state", _status("failed", readiness="startup_failed")),
+    ("STATUS-06", "readiness", _status(readiness="initializing")),
+    ("STATUS-14", "no run", _status("running", run_id=RUN)),
+    ("STATUS-15", "not it", lambda w: w.running().ask("status").result(
         t.status(session_id="s1", selection={**SELECTION, "revision": "sel-5"}))),
     ("STATUS-16", "session_id", _status(session_id="s9")),
     ("STATUS-16", "ahead", lambda w: (
@@ -136,11 +137,11 @@ CASES: list[tuple[str, str, Write]] = [
         w.ask("initialize", required_capabilities=[]).ask("status").result(t.status("starting", provider="p")))),
     ("STATUS-11", "context_id", _status(context_id=None)),
     ("ENV-36", "context_id", _status(context_id="d" * 64)),
-    ("SEL-02", "selection", _status(selection=None)),
+    ("SEL-03", "selection", _status(selection=None)),
     ("SEL-21", "selection revision", lambda w: w.attached().ask("status").result(t.status(session_id="s1"))),
-    ("SEL-21", "selection revision", _status(selection={**SELECTION, "revision": "sel-7"})),
-    ("SEL-13", "effective_effort", _status(selection={**SELECTION, "effective_effort": None})),
-    ("SEL-16", "efforts", _status(selection=UNPERMITTED)),
+    ("SEL-24", "selection revision", _status(selection={**SELECTION, "revision": "sel-7"})),
+    ("SEL-13", "no effort", _status(selection={**SELECTION, "effective_effort": None})),
+    ("SEL-17", "efforts", _status(selection=UNPERMITTED)),
     # sessions and history
     ("HIST-47", "issued before", lambda w: (
         w.attached().ask("session.open", session_id="s1")
@@ -152,18 +153,18 @@ CASES: list[tuple[str, str, Write]] = [
         .result({"session_id": "s1", "durable": False, "revision": "h-4", "notices": []}))),
     ("HIST-04", "of another", _page(revision="h-2")),
     ("HIST-13", "next cursor", _page(t.entry(), next_cursor="k", complete=True)),
-    ("HIST-26", "contiguous", _page(t.entry(part=1))),
-    ("HIST-26", "contiguous", _page(t.entry(last_part=False), t.entry(part=2))),
+    ("HIST-26", "first part", _page(t.entry(part=1))),
+    ("HIST-27", "contiguous", _page(t.entry(last_part=False), t.entry(part=2))),
     ("HIST-27", "inside a message", _page(t.entry(last_part=False))),
     ("TC-234", "tool_card", _page(t.entry(tool_card=None))),
-    ("TC-234", "tool_card", _page(t.entry(kind="activity"), names=("tool.cards",))),
-    ("TC-234", "tool_card", _page(t.entry(kind="activity", tool_card=t.card(outcome="success")),
+    ("TC-235", "tool_card", _page(t.entry(kind="activity"), names=("tool.cards",))),
+    ("TC-241", "saved", _page(t.entry(kind="activity", tool_card=t.card(outcome="success")),
                                   names=("tool.cards",))),
-    ("HIST-15", "partial", _page(t.entry(partial=True))),
+    ("BASE-OP-117", "partial", _page(t.entry(partial=True))),
     ("BOUND-16", "too large", _page(*(t.entry(f"e{i}", text=BIG) for i in range(90)))),
     ("BOUND-17", "too many", _page(*(t.entry(f"e{i}") for i in range(101)))),
     # listings and catalogs
-    ("LIST-56", "another revision", lambda w: (
+    ("LIST-05", "another revision", lambda w: (
         w.ready().ask("session.list").result(t.listing(next_cursor="k"))
         .ask("session.list", revision="l-1", cursor="k").result(t.listing(revision="l-2")))),
     ("LIST-86", "disagree", _asked("session.list", t.listing(next_cursor="k", complete=True))),
@@ -176,35 +177,35 @@ CASES: list[tuple[str, str, Write]] = [
         w.ready().ask("session.list").result(t.listing(t.listed("b"), next_cursor="k"))
         .ask("session.list", revision="l-1", cursor="k").result(t.listing(t.listed("a"))))),
     ("LIST-29", "eligibility", _asked("session.list", t.listing(t.listed(eligibility="cwd_unverified")))),
-    ("LIST-29", "eligibility", lambda w: w.attached().ask("session.list").result(t.listing(t.listed("s1")))),
-    ("EXT-OP-08", "within a scan", lambda w: (
+    ("LIST-33", "without a file", lambda w: w.attached().ask("session.list").result(t.listing(t.listed("s1")))),
+    ("EXT-OP-08", "another revision", lambda w: (
         w.ready("session.discover").ask("session.discover").result(t.scan(next_cursor="k"))
         .ask("session.discover", revision="l-1", cursor="k").result(t.scan(revision="l-2")))),
     ("EXT-OP-04", "progress", _asked("session.discover", t.scan(progress="page_entries"), "session.discover")),
     ("EXT-DISC-41", "cursor", lambda w: (
         w.ready("session.discover").ask("session.discover").result(t.scan(next_cursor="k"))
         .ask("session.discover", revision="l-1", cursor="q").result(t.scan()))),
-    ("CAT-21", "ascending", _asked("model.catalog", t.catalog(t.choice(), t.choice()))),
+    ("CAT-22", "twice", _asked("model.catalog", t.catalog(t.choice(), t.choice()))),
     ("CAT-49", "issued before", lambda w: (
         w.ready().ask("model.catalog").result(t.catalog()).ask("model.catalog").result(t.catalog()))),
-    ("SEL-16", "efforts", _asked("model.catalog", t.catalog(t.choice(effort_support="unknown", permitted_efforts=[])))),
+    ("SEL-16", "default", _asked("model.catalog", t.catalog(t.choice(effort_support="unknown", permitted_efforts=[])))),
     ("EXT-STATUS-10", "32", _asked("model.catalog.status", t.providers(*(t.provider(f"p{i}") for i in range(33))),
                                    "model.catalog.status")),
-    ("EXT-STATUS-25", "relevance", _asked("model.catalog.status", t.providers(t.provider(relevant=False)),
+    ("EXT-STATUS-26", "relevance", _asked("model.catalog.status", t.providers(t.provider(relevant=False)),
                                           "model.catalog.status")),
     ("EXT-REFRESH-15", "provider", _asked("model.refresh", t.refreshed(provider="q"), "model.refresh", provider="p")),
     ("EXT-REFRESH-17", "reason", _asked("model.refresh", t.refreshed(reason="rate_limited"), "model.refresh",
                                         provider="p")),
-    ("EXT-REFRESH-46", "disagree", _asked("model.refresh", t.refreshed(catalog_revision=None), "model.refresh",
+    ("EXT-REFRESH-47", "no error", _asked("model.refresh", t.refreshed(catalog_revision=None), "model.refresh",
                                           provider="p")),
     ("EXT-CANCEL-09", "another request", lambda w: (
         w.ready("operation.cancel").ask("session.list").ask("operation.cancel", request_id="r2")
         .result({"state": "cancelling", "request_id": "r9"}))),
-    ("SEL-78", "another session", _set(catalog_revision="c-2")),
+    ("SEL-82", "another catalog", _set(catalog_revision="c-2")),
     ("SEL-64", "another model", _set(selection={**SELECTION, "revision": "sel-2", "model": "n"})),
     ("SEL-22", "fresh", _set(selection=SELECTION)),
     ("SEL-22", "fresh", _set(selection={**SELECTION, "revision": "sel-5", "requested_effort": "low"})),
-    ("SEL-13", "effective_effort", _set(selection={**SELECTION, "revision": "sel-2", "effective_effort": None})),
+    ("SEL-13", "no effort", _set(selection={**SELECTION, "revision": "sel-2", "effective_effort": None})),
     ("SEL-90", "history_revision", _set(history_revision=None)),
     # turns
     ("TURN-11", "used before", lambda w: (
@@ -232,13 +233,13 @@ CASES: list[tuple[str, str, Write]] = [
     ("TC-46", "ids", _carded(t.card(card_id="a2"))),
     ("TC-77", "live", _carded(t.card(origin="saved"))),
     ("TC-59", "state", _carded(t.card(state="finished"))),
-    ("TC-53", "parent", _carded(t.card(parent_state="available"))),
+    ("TC-54", "parent", _carded(t.card(parent_state="available"))),
     ("TC-85", "availability", _carded(t.card(detail={"availability": "truncated", "reason": None}))),
     ("TC-75", "revision", _carded(t.card(3))),
     ("TC-75", "revision", _carded(t.card(), t.card())),
     ("TC-176", "finished card", _carded(t.card(), t.card(1, "unknown"), t.card(2, "unknown", changes="none"))),
     ("TC-99", "decision", _carded(t.card(metadata=_protected("allowed")), t.card(1))),
-    ("TC-104", "omissions", _carded(t.card(omissions=[OMISSION, OMISSION]))),
+    ("TC-132", "omissions", _carded(t.card(omissions=[OMISSION, OMISSION]))),
     ("TC-195", "too large", _carded(t.card(blocks=[{"type": "text", "text": BIG * 10}] * 9))),
     # client tools
     ("NEG-34", "negotiated", lambda w: w.running().call(name="client__x", timeout_ms=30000)),
@@ -280,6 +281,70 @@ CASES: list[tuple[str, str, Write]] = [
     ("LIST-10", "not a list", _asked("session.list", t.listing(sessions=None))),
     ("LIST-10", "sessions[0]", _asked("session.list", t.listing("s1"))),  # type: ignore[arg-type]
     ("TC-105", "type", _carded(t.card(blocks=[{"type": "picture"}]))),
+    # rules of which each demands one thing alone
+    ("TC-21", "sixteen", _init("tool.cards", capabilities=[*t.SIXTEEN, "tool.cards", "status"])),
+    ("NEG-28", "discovery", _init(limits={**t.LIMITS, "discovery_scan_ms": 1})),
+    ("NEG-30", "selection_append_bytes", _init(limits={k: v for k, v in t.LIMITS.items() if "append" not in k})),
+    ("EXT-DISC-23", "session.discover", _init("session.discover", extensions={})),
+    ("EXT-REFRESH-53", "model.refresh", _init(extensions={"model.refresh": t.REFRESH})),
+    ("CT-23", "client.tools", _init("client.tools", extensions={})),
+    ("EXT-REFRESH-54", "values", _init("model.refresh", extensions={"model.refresh": {**t.REFRESH, "models": 1}})),
+    ("TC-20", "values", _init("tool.cards", extensions={"tool.cards": {**t.CARDS, "card_bytes": 1}})),
+    ("CT-24", "values", _init("client.tools", extensions={"client.tools": {
+        "schema_version": 2, "registration": "startup_only", "tools": [t.TOOL["name"]], "limits": t.TOOL_LIMITS}})),
+    ("CT-26", "limits", _init("client.tools", extensions={"client.tools": {
+        "schema_version": 1, "registration": "startup_only", "tools": [t.TOOL["name"]]}})),
+    ("CT-27", "another order", lambda w: (
+        w.ask("initialize", required_capabilities=["client.tools"], client_tools=[t.TOOL, OTHER_TOOL])
+        .result({**t.initialized("client.tools"),
+                 "client_tools": {"tools": [OTHER_TOOL["name"], t.TOOL["name"]], "limits": t.TOOL_LIMITS},
+                 "extensions": {"client.tools": {
+                     "schema_version": 1, "registration": "startup_only",
+                     "tools": [OTHER_TOOL["name"], t.TOOL["name"]], "limits": t.TOOL_LIMITS}}}))),
+    ("SEL-02", "not ready", lambda w: (
+        w.ask("initialize", required_capabilities=[]).ask("status")
+        .result(t.status("starting", selection=SELECTION)))),
+    ("SEL-22", "another selection", lambda w: (
+        _set()(w), w.ask("status").result(t.status(session_id="s1", selection={**SELECTION, "revision": "sel-5"})))),
+    ("SEL-14", "unsupported", _status(selection={**SELECTION, "effort_support": "unsupported",
+                                                 "permitted_efforts": ["default"]})),
+    ("SEL-15", "unknown", _status(selection={**SELECTION, "effort_support": "unknown",
+                                             "permitted_efforts": ["default"]})),
+    ("BASE-OP-138", "unsupported", _status(selection={**SELECTION, "effort_support": "unsupported",
+                                                      "effective_effort": None, "permitted_efforts": ["low"]})),
+    ("HIST-07", "another session", _page(session_id="s2")),
+    ("TC-236", "must not be", _page(t.entry(tool_card=None), names=("tool.cards",))),
+    ("LIST-44", "busy", lambda w: (
+        w.running().finished().ask("session.list").result(t.listing(t.listed("s1", eligibility="busy"))))),
+    ("CAT-21", "ascending", _asked("model.catalog", t.catalog(t.choice(model="n"), t.choice()))),
+    ("EXT-REFRESH-18", "no reason", _asked("model.refresh", t.refreshed(outcome="failed"), "model.refresh",
+                                           provider="p")),
+    ("EXT-REFRESH-46", "there is a revision", _asked("model.refresh", t.refreshed(
+        catalog_error="catalog_unavailable"), "model.refresh", provider="p")),
+    ("SEL-78", "another session", _set(session_id="s2")),
+    ("STATUS-04", "readiness", lambda w: (
+        w.ask("initialize", required_capabilities=[]).ask("status").result(t.status("starting", readiness="ready")))),
+    ("STATUS-18", "readiness", lambda w: (
+        w.ask("initialize", required_capabilities=[]).error("startup_failed").ask("status")
+        .result(t.status("failed", readiness="profile_invalid")))),
+    ("EXT-DISC-28", "too large", _asked("session.discover", t.scan(*(
+        t.listed(f"{i:03}" + "x" * 60, title="x" * 50, notices=["cwd_unverified"] * 8, eligibility="cwd_unverified")
+        for i in range(100))), "session.discover")),
+    ("EXT-DISC-28", "more entries", _asked("session.discover", t.scan(t.listed("a"), t.listed("b")), "session.discover",
+                                           limit=1)),
+    ("CAT-05", "another revision", lambda w: (
+        w.ready().ask("model.catalog").result(t.catalog(next_cursor="k"))
+        .ask("model.catalog", revision="c-1", cursor="k").result(t.catalog(revision="c-2")))),
+    ("CAT-37", "disagree", _asked("model.catalog", t.catalog(next_cursor="k", complete=True))),
+    ("CAT-52", "too large", _asked("model.catalog", t.catalog(*(
+        t.choice(model=f"{i:03}" + "x" * 250) for i in range(100))))),
+    ("CAT-53", "more entries", _asked("model.catalog", t.catalog(t.choice(), t.choice(model="n")), limit=1)),
+    ("EXT-STATUS-13", "too large", _asked("model.catalog.status", {**t.providers(), "choices": [
+        t.choice(model=f"{i:03}" + "x" * 250) for i in range(100)]}, "model.catalog.status")),
+    ("EXT-STATUS-25", "relevance", _asked("model.catalog.status", t.providers(t.provider(
+        authentication="not_checked")), "model.catalog.status")),
+    ("TC-53", "root", _carded(t.card(parent_state="root", parent_activity_id="a0"))),
+    ("TC-104", "16 blocks", _carded(t.card(blocks=[{"type": "text", "text": ""}] * 17))),
 ]  # fmt: skip
 
 
@@ -297,6 +362,22 @@ def test_a_fault_is_found_once(case: int) -> None:
     assert trace.findings[0].frame == len(trace.told)
 
 
+TWICE: list[tuple[str, Write]] = [
+    ("ENV-29 ENV-30", lambda w: w.running().ask("shutdown").result({"state": "stopping"}, seq=3)),
+    ("NEG-29 TC-22", _init("tool.cards", limits={**t.LIMITS, "catalog_scan_ms": 1})),
+    ("EVT-01 CT-78", lambda w: w.running("client.tools").call(session="s2")),
+]
+"""Faults that break two rules, one of which can never be broken alone."""
+
+
+@pytest.mark.parametrize(("clauses", "write"), TWICE, ids=[clauses for clauses, _ in TWICE])
+def test_two_rules_with_one_fault(clauses: str, write: Write) -> None:
+    trace = Trace()
+    write(trace)
+    assert [found.clauses for found in trace.findings] == [(clause,) for clause in clauses.split()]
+
+
 def test_every_rule_is_broken_by_a_case() -> None:
-    broken = {found.what for case in range(len(CASES)) for found in observed(case).findings}
-    assert {rule.fault for rule in RULES} - broken == set()
+    broken = {clause for case in range(len(CASES)) for found in observed(case).findings for clause in found.clauses}
+    broken |= {clause for clauses, _ in TWICE for clause in clauses.split()}
+    assert {clause for rule in RULES for clause in rule.by.split()} - broken == set()

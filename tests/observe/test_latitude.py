@@ -168,8 +168,8 @@ EXCLUDED: list[tuple[str, Write]] = [
     # answers that overtake turn.start
     ("SESS-07", lambda w: _both(w).result(t.listing(), "next").result(ACCEPTED, "turn")),
     ("EVT-03", lambda w: _both(w).error("busy", "next").persisted().result(ACCEPTED, "turn")),
-    ("STATUS-14", lambda w: _both(w, "status").result(_status("idle", RUN), "next").result(ACCEPTED, "turn")),
-    ("STATUS-14", lambda w: _both(w, "status").result(_status("running", None), "next").result(ACCEPTED, "turn")),
+    ("STATUS-15", lambda w: _both(w, "status").result(_status("idle", RUN), "next").result(ACCEPTED, "turn")),
+    ("STATUS-15", lambda w: _both(w, "status").result(_status("running", None), "next").result(ACCEPTED, "turn")),
     ("TURN-14", lambda w: (
         _both(w, "turn.start", session_id="s1", prompt="y").result(ACCEPTED, "next")
         .result({**ACCEPTED, "run_id": CALL}, "turn"))),

@@ -204,19 +204,19 @@ EXCLUDED: list[tuple[str, Write]] = [
     ("EVT-52", lambda w: w.running().finished("failed", revision="h-1")),
     # efforts
     ("SEL-13", lambda w: _told(w.ready(), {**SELECTION, "effective_effort": None}, None)),
-    ("SEL-13", lambda w: _told(w.ready(), {**HIGH, "effort_support": "unknown", "permitted_efforts": ["default"]},
+    ("SEL-15", lambda w: _told(w.ready(), {**HIGH, "effort_support": "unknown", "permitted_efforts": ["default"]},
                                None)),
     # the time of a call
     ("CT-39", _called(5001)),
     ("CT-39", _called(30000)),
     # descriptors
-    ("EXT-DISC-23", _init("session.discover", model_refresh=t.REFRESH)),
-    ("EXT-DISC-23", _init("client.tools", client_tools={"tools": BELL, "limits": t.TOOL_LIMITS})),
+    ("EXT-REFRESH-53", _init("session.discover", model_refresh=t.REFRESH)),
+    ("CT-24", _init("client.tools", client_tools={"tools": BELL, "limits": t.TOOL_LIMITS})),
     ("CT-22", _init("client.tools", tools={"tools": BELL, "limits": {**t.TOOL_LIMITS, "tools": 31}})),
     ("CT-22", _init("client.tools", tools={"tools": BELL, "bounds": t.TOOL_LIMITS})),
     ("CT-25", _init("client.tools", client_tools={**FIXED, "tools": [], "limits": t.TOOL_LIMITS})),
-    ("CT-25", _init("client.tools", client_tools={**FIXED, "tools": BELL, "limits": {**t.TOOL_LIMITS, "tools": 31}})),
-    ("CT-25", _init("client.tools", tools={"tools": BELL, "limits": t.TOOL_LIMITS | {"x": 1}})),
+    ("CT-26", _init("client.tools", client_tools={**FIXED, "tools": BELL, "limits": {**t.TOOL_LIMITS, "tools": 31}})),
+    ("CT-26", _init("client.tools", tools={"tools": BELL, "limits": t.TOOL_LIMITS | {"x": 1}})),
     # what initialize requires
     ("ERR-10", lambda w: w.ask("initialize", required_capabilities=[*sorted(t.SIXTEEN), "tool.cards"])
      .result(t.initialized("tool.cards", *t.SIXTEEN))),
@@ -225,22 +225,22 @@ EXCLUDED: list[tuple[str, Write]] = [
     ("EXT-DISC-41", lambda w: _scanned(w, "l-2", cursor="k").result(t.scan(revision="l-2"))),
     # listings
     ("LIST-29", lambda w: _opened(w.ready()).ask("session.list").result(t.listing(t.listed("s3", **LEGACY)))),
-    ("LIST-29", lambda w: _opened(w.ready()).ask("session.list").result(t.listing(t.listed("s2", eligibility="busy")))),
+    ("LIST-44", lambda w: _opened(w.ready()).ask("session.list").result(t.listing(t.listed("s2", eligibility="busy")))),
     # titles
     ("LIST-19", _title("x" * 51)),
     ("LIST-19", _title("\u6f22" * 51)),
     ("LIST-19", _title("e\u0301" * 90)),
     # the selection revision
-    ("SEL-21", lambda w: _told(
+    ("SEL-24", lambda w: _told(
         _told(w.attached(), NEW).ask("turn.start", session_id="s9", prompt="x").error("stale_session"), NEWER)),
-    ("SEL-21", lambda w: _told(_work(w, "session.list").result(t.listing(), "work"), NEWER)),
+    ("SEL-24", lambda w: _told(_work(w, "session.list").result(t.listing(), "work"), NEWER)),
     ("SEL-22", lambda w: _select(_chosen(w), effort={"mode": "set", "value": "low"})
      .result(t.selected(selection={**NEW, "requested_effort": "low", "effective_effort": "low"}))),
     ("SEL-22", lambda w: _select(_chosen(w)).result(t.selected(selection=SELECTION))),
     ("SEL-22", lambda w: _told(_select(_chosen(w)), NEWER).result(t.selected(selection=NEW), "set")),
     # a status ahead of the answer
     ("STATUS-04", lambda w: _told(_starting(w), session=None).ask("status").result(t.status("starting"))),
-    ("STATUS-04", lambda w: _told(_starting(w), session=None).error("startup_failed", "i").ask("status")
+    ("STATUS-18", lambda w: _told(_starting(w), session=None).error("startup_failed", "i").ask("status")
      .result(t.status("failed", readiness="startup_failed"))),
     ("STATUS-16", lambda w: _told(_work(w, "session.open", session_id="s2"), NEW, "s3")),
     ("STATUS-16", lambda w: _told(_work(w, "session.list"), NEW, "s2")),
@@ -253,12 +253,12 @@ EXCLUDED: list[tuple[str, Write]] = [
         _told(_work(w, "session.open", session_id="s2"), NEW, "s2").error("session_busy", "work"), NEW, "s2")),
     ("STATUS-16", lambda w: _told(w.ready().ask("session.create", id="c"), NEW, "s7").result(CREATED, "c")),
     ("SEL-21", lambda w: _told(_work(w, "session.open", session_id="s2").result(OPENED), NEW, "s2")),
-    ("SEL-21", lambda w: _told(_told(_work(w, "session.open", session_id="s2"), NEWER, "s2"), NEW, "s2")),
+    ("SEL-24", lambda w: _told(_told(_work(w, "session.open", session_id="s2"), NEWER, "s2"), NEW, "s2")),
     ("SEL-21", lambda w: _told(
         _told(_work(w, "session.open", session_id="s2"), NEWER, "s2").result(OPENED, "work"), NEW, "s2")),
-    ("SEL-21", lambda w: _told(
+    ("SEL-24", lambda w: _told(
         _told(_work(w, "session.open", session_id="s2"), NEWER).error("session_busy", "work"), NEW)),
-    ("SEL-21", lambda w: _told(w.running(), NEW, state="running", run_id=RUN)
+    ("SEL-24", lambda w: _told(w.running(), NEW, state="running", run_id=RUN)
      .ask("status").result(t.status("running", session_id="s1", run_id=RUN, selection=NEWER))),
 ]  # fmt: skip
 

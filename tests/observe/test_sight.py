@@ -19,16 +19,27 @@ def _last(write: Write) -> Explanation:
     ("write", "seen", "unseen"),
     [
         (lambda w: w.ready(), "ENV-28 ENV-33 NEG-02 NEG-22 STATUS-06", "TC-21 CT-21 EVT-01"),
-        (lambda w: w.ready("tool.cards"), "NEG-03 TC-21", "CT-22"),
+        (lambda w: w.ready("tool.cards"), "TC-20 TC-21", "CT-22 NEG-03"),
         (lambda w: w.running(), "EVT-01 EVT-09 EVT-11", "EVT-04 EVT-14"),
         (lambda w: w.running().finished(), "EVT-42 EVT-43", "EVT-04"),
         (lambda w: w.running().finished().ask("status").result(t.status(session_id="s1")), "EVT-04 EVT-45", "EVT-42"),
         (lambda w: w.ready().ask("status", id="r1").error("duplicate_id"), "ENV-47 ENV-19", "SESS-06"),
         (lambda w: w.ask("shutdown", now=True).error("invalid_params"), "ERR-10 SHUT-01", "SHUT-04"),
-        (lambda w: w.ready().ask("session.list").result(t.listing()), "LIST-10 LIST-14", "LIST-11 SESS-06"),
-        (lambda w: w.ready().ask("session.list").result(t.listing(t.listed())), "LIST-11 LIST-13", "EVT-01"),
+        (lambda w: w.ready().ask("session.list").result(t.listing()), "LIST-10 LIST-66", "LIST-11 LIST-14 SESS-06"),
+        (lambda w: w.ready().ask("session.list").result(t.listing(t.listed())), "LIST-11 LIST-13", "EVT-01 LIST-14"),
+        (lambda w: w.ready().ask("session.list").result(t.listing(t.listed("a"), t.listed("b"))), "LIST-14", "LIST-29"),
+        (
+            lambda w: w.ready().ask("status").result(t.status()),
+            "STATUS-06 STATUS-14 SEL-03",
+            "STATUS-18 STATUS-15 SEL-02",
+        ),
+        (
+            lambda w: w.running().ask("status").result(t.status("running", session_id="s1", run_id=t.RUN)),
+            "STATUS-15 ENV-30",
+            "STATUS-14 STATUS-05",
+        ),
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_what_a_frame_shows(write: Write, seen: str, unseen: str) -> None:
     looked = _last(write).looked

@@ -4,13 +4,19 @@ Nothing heavy is imported here: the parser is built for every command.
 """
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 COMMANDS: Final = frozenset({"conform", "judge", "replay"})
 """The commands of this room: wrong usage of them is exit status 3, because 2 says inconclusive."""
 USAGE: Final = 3
+FAULT: Final = 3
+"""The suite itself failed: 1, with which Python would end, says violation."""
+_ADDING: Final = ("select", "env", "fixture")
+"""Options that may be given again, also behind the name of an action; argparse would forget the ones before it."""
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
@@ -89,7 +95,7 @@ def _add_selftest(
     parser = actions.add_parser("selftest", help="see that the suite finds each fault of a zoo of broken backends")
     mutants = "mutants by glob on their name or module; may be given again"
     parser.add_argument("--select", metavar="PATTERN", action="append", default=argparse.SUPPRESS, help=mutants)
-    whole = "every mutant through every case that may tell something new, and which checks see none (about an hour)"
+    whole = "every mutant through every case that may tell something new, and which checks see none (an hour or more)"
     parser.add_argument("--full", action="store_true", help=whole)
     every = "with --full: also through the cases of which each check has been red already (some two hours)"
     parser.add_argument("--every-pair", action="store_true", help=every)
@@ -105,7 +111,7 @@ def _add_selftest(
 def _selection(parser: argparse.ArgumentParser, default: object = None) -> None:
     """``default``: SUPPRESS keeps what was given before the name of an action."""
     select = "cases by glob on their id, by clause, tag or family; may be given again"
-    parser.add_argument("--select", metavar="PATTERN", action="append", default=default, help=select)
+    _add_again(parser, "select", default, metavar="PATTERN", help=select)
     profile = default or "all"
     parser.add_argument("--profile", choices=("base", "extensions", "all"), default=profile, help="which cases to run")
 
@@ -114,12 +120,17 @@ def _target(parser: argparse.ArgumentParser, default: object = None) -> None:
     home = "a directory that every child gets a fresh copy of, as MC_HOME"
     parser.add_argument("--home", metavar="DIR", default=default, help=home)
     variable = "a variable of the child's environment; may be given again"
-    parser.add_argument("--env", metavar="K=V", action="append", default=default, help=variable)
+    _add_again(parser, "env", default, metavar="K=V", help=variable)
     parser.add_argument("--cwd", metavar="DIR", default=default, help="where the child is started")
     prompts = "TOML: prompts that make the backend's provider do what cases need"
     parser.add_argument("--prompts", metavar="FILE", default=default, help=prompts)
     fixture = "what cases may write into the home beforehand, settings or store; may be given again"
-    parser.add_argument("--fixture", choices=("settings", "store"), action="append", default=default, help=fixture)
+    _add_again(parser, "fixture", default, choices=("settings", "store"), help=fixture)
+
+
+def _add_again(parser: argparse.ArgumentParser, name: str, default: object, **more: Any) -> None:
+    """An option of :data:`_ADDING`."""
+    parser.add_argument(f"--{name}", action="append" if default is None else _More, default=default, **more)
 
 
 def _running(parser: argparse.ArgumentParser, default: object = None) -> None:
@@ -133,6 +144,20 @@ def _running(parser: argparse.ArgumentParser, default: object = None) -> None:
     parser.add_argument("--jobs", metavar="N", type=int, default=default or 2, help="children at a time (2)")
 
 
+class _More(argparse._AppendAction):
+    """Appends what is given behind the name of an action: beside what was given before it, not in its place."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        place = f"more_{self.dest}"
+        setattr(namespace, place, [*getattr(namespace, place, ()), values])
+
+
 def fail(text: str) -> NoReturn:
     """End with a message about wrong usage. Raises SystemExit."""
     sys.stderr.write(f"localagent: {text}\n")
@@ -141,14 +166,36 @@ def fail(text: str) -> NoReturn:
 
 def run(options: argparse.Namespace) -> int:
     """Carry out one of the commands; the exit status."""
-    from localagent.conformance import commands
-
     needs = options.action in ("conform", "smoke", "replay")
     if needs and not options.command:
         fail(f"{options.action} needs the command of the backend behind --, as in: -- ./my-backend serve --stdio")
     if not needs and options.command is not None:
         fail(f"{options.action} takes no command")
+    for name in _ADDING:
+        setattr(options, name, [*(getattr(options, name, None) or ()), *getattr(options, f"more_{name}", ())] or None)
     try:
-        return int(commands.ACTIONS[options.action](options, sys.stdout, sys.stderr))
+        return _carried_out(options)
+    except BrokenPipeError:  # the reader has seen enough; what is still buffered goes nowhere
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except Exception as fault:
+        import traceback
+
+        traceback.print_exc()
+        fail(f"a fault of the suite: {type(fault).__name__}: {fault}")
+    return FAULT
+
+
+def _carried_out(options: argparse.Namespace) -> int:
+    from localagent.conformance import commands
+
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a character that cannot be shown must not cost the report
+        sys.stdout.reconfigure(errors="backslashreplace")
+    out = sys.stdout or io.StringIO()  # as it is when descriptor 1 is closed
+    try:
+        status = int(commands.ACTIONS[options.action](options, out, sys.stderr))
+        out.flush()
     except commands.UnusableError as fault:
         fail(str(fault))
+    return status

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shutil
 import signal
 import threading
 import time
@@ -13,15 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from localagent.conformance import choose, coverage, judge, play, reading, replay, stimuli, transcript
+from localagent.conformance import choose, judge, play, reading, replay, stimuli, transcript
 from localagent.conformance.cases import CaseError
 from localagent.conformance.model import EVENT_MS, Case, Target
+from localagent.conformance.place import Place
 from localagent.conformance.progress import Progress
 from localagent.conformance.reading import UnusableError
 from localagent.conformance.report import Report, Stream, derive, people, status
 from localagent.conformance.suite import Done, Event, Probed, Suite
 
 __all__ = ["ACTIONS", "UnusableError"]
+
+PATIENCE_MOST: Final = 86_400.0
+"""Seconds that anybody may want to wait for an event: a day."""
 
 
 def conform(options: Namespace, out: TextIO, err: TextIO) -> int:
@@ -34,6 +39,8 @@ def conform(options: Namespace, out: TextIO, err: TextIO) -> int:
 
 def smoke(options: Namespace, out: TextIO, err: TextIO) -> int:
     """Run a dozen cases; the exit status. Raises UnusableError."""
+    if options.select or options.profile != "all":
+        raise UnusableError("smoke has its own dozen of cases: neither --select nor --profile changes it")
     return _run(options, choose.smoke(reading.loaded()), (), out, err)
 
 
@@ -50,11 +57,14 @@ def replayed(options: Namespace, out: TextIO, err: TextIO) -> int:
     suite = Suite(target, (case,), play=play.play, judge=judge.judge, listen=lambda _: None, equip=_equip)
     with _interruptible(suite):
         results, end = suite.run()
-    if options.save:
+    played = next((each.transcript for each in results if each.case == case), None)
+    if options.save and played is not None:
         with _written(options.save):
-            transcript.write(next(each.transcript for each in results if each.case == case), options.save)
+            transcript.write(played, options.save)
     report = Report({"strict": False}, results, end)
     out.write(people.render(report, reading.paint(out)))
+    if options.save and played is None:
+        err.write(f"{options.save} is not written: the conversation was not held\n")
     return status(report)
 
 
@@ -104,7 +114,10 @@ def _written(place: str | None) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise UnusableError(f"{fault.filename or place}: {fault.strerror or fault}") from None
+        where = fault.filename or place
+        if isinstance(fault, BrokenPipeError) or where is None:
+            raise
+        raise UnusableError(f"{where}: {fault.strerror or fault}") from None
 
 
 @contextmanager
@@ -140,34 +153,64 @@ def _target(options: Namespace) -> Target:
         given = getattr(options, name)
         if given is not None and not Path(given).is_dir():
             raise UnusableError(f"--{name} {given}: no directory")
-    environ = {}
-    for each in options.env or ():
-        name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise UnusableError(f"--env takes NAME=VALUE, not {each!r}")
-        environ[name] = value
+    _copied(options.home)
+    patience = getattr(options, "patience", EVENT_MS / 1000)  # replay asks for no events
+    if not 0 < patience <= PATIENCE_MOST:
+        raise UnusableError(f"--patience takes seconds, more than 0 and at most {PATIENCE_MOST}, not {patience:g}")
     try:
         prompts = stimuli.read(Path(options.prompts)) if options.prompts else {}
     except (OSError, stimuli.PromptsError) as fault:
         raise UnusableError(str(fault)) from None
     return Target(
-        argv=tuple(options.command if options.cwd else map(_located, options.command)),
+        argv=_located(options.command, options.cwd),
         cwd=options.cwd,
         home=options.home,
-        environ=environ,
+        environ=_environ(options.env or ()),
         prompts=prompts,
-        event_ms=1000 * getattr(options, "patience", EVENT_MS / 1000),  # replay asks for no events
+        event_ms=1000 * patience,
         fixtures=frozenset(options.fixture or ()),
     )
 
 
-def _located(argument: str) -> str:
-    """The argument as it is to be given to a child, which starts in a directory of its own: ``server.py`` of the
-    user's directory by its absolute path. A bare word without a suffix is taken for what it says.
+def _copied(home: str | None) -> None:
+    """See that every child can be given a copy of the home. Raises UnusableError."""
+    if home is None:
+        return
+    try:
+        Place(home, None).remove()
+    except shutil.Error as fault:  # it holds one (from, to, why) for each file
+        raise UnusableError(f"--home {home} cannot be copied: {fault.args[0][0][2]}") from None
+    except OSError as fault:
+        raise UnusableError(f"--home {home} cannot be copied: {fault}") from None
+
+
+def _environ(given: Sequence[str]) -> dict[str, str]:
+    """The variables of ``--env``. Raises UnusableError."""
+    environ = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not name or not equals:
+            raise UnusableError(f"--env takes NAME=VALUE, not {each!r}")
+        if name == "MC_HOME":
+            raise UnusableError("--env MC_HOME: every child has a home of its own; --home DIR says what stands in it")
+        environ[name] = value
+    return environ
+
+
+def _located(command: Sequence[str], cwd: str | None) -> tuple[str, ...]:
+    """The command as it is to be given to children, some of which start in a directory of their own: ``server.py`` of
+    the user's directory, or of ``--cwd``, by its absolute path. A bare word without a suffix is taken for what it says.
     """
+    program, *arguments = command
+    own, started = Path(), Path(cwd or "")
+    return (_file(program, own, started), *(_file(each, started) for each in arguments))
+
+
+def _file(argument: str, *directories: Path) -> str:
     path = Path(argument)
     named = not argument.startswith("-") and (len(path.parts) > 1 or path.suffix)
-    return str(path.absolute()) if named and path.is_file() else argument
+    found = next((each / path for each in directories if named and (each / path).is_file()), None)
+    return argument if found is None else str(found.absolute())
 
 
 def _header(options: Namespace, target: Target, universe: Sequence[str]) -> dict[str, Any]:
@@ -182,6 +225,8 @@ def _header(options: Namespace, target: Target, universe: Sequence[str]) -> dict
         again += ["--fixture", name]
     if target.event_ms != EVENT_MS:
         again += ["--patience", f"{target.event_ms / 1000:g}"]
+    if options.strict:
+        again.append("--strict")
     return {
         "argv": list(target.argv),
         "options": again,
@@ -193,7 +238,7 @@ def _header(options: Namespace, target: Target, universe: Sequence[str]) -> dict
         "strict": options.strict,
         "jobs": options.jobs,
         "universe": list(universe),
-        "reasons": coverage.unexercised(reading.loaded()),
+        "reasons": dict(reading.reasons()),
     }
 
 

@@ -57,20 +57,27 @@ class Child:
             inherited = {key: value for key, value in os.environ.items() if not key.startswith(OWN)}
             self._process = start(command(list(argv), stdin, stdout), streams, cwd, {**inherited, **environ})
         except BaseException:
-            for each in made:
-                each.close()
-                os.close(each.ours)
+            _close(made)
             raise
-        made[0].close()
-        made[2].close()
-        self._stdout = made[1]
-        if stdout != "file":
-            self._stdout.close()
         self.pid: Final = self._process.pid
         self._kept = Kept(began, first)
-        self._pump = Pump((made[0].ours, made[1].ours, made[2].ours), self._kept, keep)
+        try:
+            self._pump = Pump((made[0].ours, made[1].ours, made[2].ours), self._kept, keep)
+        except BaseException:
+            _abandon(self._process)
+            _close(made)
+            raise
+        self._stdout = made[1]
+        for each in made:
+            if each is not self._stdout or stdout != "file":
+                each.close()
         self._waiter = threading.Thread(target=self._await_exit, name=f"wait {self.pid}", daemon=True)
-        self._waiter.start()
+        try:
+            self._waiter.start()
+        except BaseException:
+            _abandon(self._process)
+            self._pump.stop()
+            raise
 
     def _await_exit(self) -> None:
         status = processes.wait(self._process)
@@ -192,3 +199,18 @@ class Child:
                 self._kept.add("backend", line)
             self._stdout.close()
         return left
+
+
+def _close(streams: Sequence[Stream]) -> None:
+    """Close both ends."""
+    for each in streams:
+        each.close()
+        os.close(each.ours)
+
+
+def _abandon(process: processes.Started) -> None:
+    """Kill a process that nobody can watch, and reap it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    processes.kill_group(process.pid)
+    process.wait()

@@ -38,13 +38,25 @@ def judge(transcript: Transcript, case: Case | None, capabilities: frozenset[str
         return tuple(CheckResult(each.check, each.clauses, verdict, what, reason=reason) for each in case.checks)
     traces = [observe(child, known) for child in found]
     courses = [course(child, trace) for child, trace in zip(found, traces, strict=True)]
-    own_exit = case is not None and any(step.kind in ("exit", "kill", "launch") for step in case.steps)
+    own = own_exits(case, len(courses))
     results = list(Walk(case, courses).results()) if case is not None else []
     results += trace_checks(traces, known)
-    results += _merged(each for one in courses for each in process_checks(one, own_exit=own_exit))
+    results += _merged(
+        each for one, judged in zip(courses, own, strict=True) for each in process_checks(one, own_exit=judged)
+    )
     results += _damaged(transcript)
     results += unlooked(results, known) if case is None else ()
     return tuple(results)
+
+
+def own_exits(case: Case | None, children: int) -> list[bool]:
+    """Of each child, whether the case judges its end itself, or brings it about: a ``restart`` begins the next one."""
+    found, number = [False] * children, 0
+    for step in case.steps if case is not None else ():
+        number += step.kind == "restart"
+        if number < children and step.kind in ("exit", "kill", "launch"):
+            found[number] = True
+    return found
 
 
 def _unrun(

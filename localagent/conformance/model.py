@@ -54,8 +54,22 @@ class Blame(StrEnum):
 TIMED: Final = frozenset({Blame.SLOW_START, Blame.SILENT, Blame.LATE, Blame.HOST_STARVED})
 """Blames that a busy host can cause: the case is run again, alone, before they count."""
 
-Reason = Literal["", "needs-model", "needs-fixture", "not-reached", "no-times", "platform", "capability"]
+Reason = Literal[
+    "",
+    "needs-model",
+    "needs-fixture",
+    "needs-serve",
+    "not-reached",
+    "no-times",
+    "foreign-times",
+    "platform",
+    "capability",
+]
 """Why a check was not exercised or not claimed."""
+
+
+ALWAYS_MADE: Final = ("trace/", "process/")
+"""How checks begin that the judge makes in every case; those that a case declares begin with its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +177,15 @@ class CaseResult:
     attempts: int = 1
 
     @property
+    def own(self) -> tuple[CheckResult, ...]:
+        """The checks that the case declares; where it declares none, as a replay, those that the judge always makes."""
+        return tuple(each for each in self.results if not each.check.startswith(ALWAYS_MADE)) or self.results
+
+    @property
     def verdict(self) -> Verdict:
-        """The worst of its own checks and of those on the trace."""
-        return worst(each.verdict for each in self.results)
+        """The worst of all its checks. It is not held by what held beside its own: those have to be put to the test."""
+        found = worst(each.verdict for each in self.results)
+        return worst(each.verdict for each in self.own) if found is Verdict.HELD else found
 
 
 @dataclass(frozen=True, slots=True)

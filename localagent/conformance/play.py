@@ -49,9 +49,10 @@ def play(
     """Play a case on a child of its own in a home of its own.
 
     ``keep`` bounds the bytes of output that are kept of a child, ``start`` is how it is started. Raises ``OSError``
-    when there is no room for a home; whatever the child does, or whether it can be started at all, is in the
-    transcript. A case that writes in the working directory, or settings into the home, gets a working directory of its
-    own, whatever the target names: settings may stand there too. Nor do variables choose what such settings do.
+    when there is no room for a home or for one more process; whatever the child does, or whether it can be started at
+    all, is in the transcript. A case that writes in the working directory, or settings into the home, gets a working
+    directory of its own, whatever the target names: settings may stand there too. Nor do variables choose what such
+    settings do.
     """
     own = SETTINGS in case.fixtures
     if own:
@@ -99,7 +100,7 @@ class _Play(Stage):
             "reading": lambda step, child: child.read(step.args["reading"]),
             "read_bytes": lambda step, child: child.read_slowly(step.args["read_bytes"], step.args["every_ms"]),
             "exit": self._exit,
-            "pause_ms": lambda step, child: time.sleep(step.args["pause_ms"] / 1000),
+            "pause_ms": self._pause,
             "restart": self.restart,
         }
 
@@ -248,6 +249,11 @@ class _Play(Stage):
     def _close(self, step: Step, child: Child) -> None:
         self.closed = True
         child.close_input()
+
+    @staticmethod
+    def _pause(step: Step, child: Child) -> None:
+        """Let time pass, while there is a child that may use it."""
+        child.wait_exit(step.args["pause_ms"] / 1000)
 
     def _exit(self, step: Step, child: Child) -> None:
         within: int = step.args.get("within_ms", 0)

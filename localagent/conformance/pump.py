@@ -21,11 +21,12 @@ from .seen import HANGUP, STOPPED
 KEEP_BYTES: Final = 64 * 1024 * 1024
 """Bytes of output that are kept of one child; the rest is read and dropped, and a mark tells."""
 KEEP_ERRORS: Final = 1024 * 1024
-"""The same for standard error."""
+"""The same for standard error, whose mark is another: nothing is expected of it."""
 EACH: Final = 100
 """What a line costs beside its bytes, so that millions of empty lines are bounded too."""
 READ: Final = 65_536
 OVERFLOW: Final = "output is not kept any more"
+ERRORS_OVERFLOW: Final = "standard error is not kept any more"
 BROKEN: Final = "input is not read any more"
 FAULT: Final = "harness fault"
 """How the mark of our own failure begins."""
@@ -98,12 +99,16 @@ class Pump:
         self._open = {self._in, self._out, self._err}
         self._written = threading.Event()
         self._written.set()
-        self.overflowed = False
-        self.input_closed = False
-        self.stopped = False
+        self._errors_lost = self.overflowed = self.input_closed = self.stopped = False
         self._running = True
         self._thread = threading.Thread(target=self._run, name="pump", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # there is no room for a thread; the pipes are still the caller's
+            self._selector.close()
+            os.close(self._wake_out)
+            os.close(self._wake_in)
+            raise
 
     # orders, from any thread
 
@@ -362,10 +367,14 @@ class Pump:
         """Bytes of its standard error, none at its end; whole lines make a record."""
         self._error += self._decoder.decode(data, final=not data)
         end = self._error.rfind("\n") + 1 if data else len(self._error)
+        start = max(end, len(self._error) - KEEP_ERRORS)
         if end and self._keep_errors >= 0:
             self._keep_errors -= end + EACH
             self._kept.add("stderr", value=self._error[:end], t=t)
-        self._error = self._error[max(end, len(self._error) - KEEP_ERRORS) :]
+        elif (end or start) and not self._errors_lost:
+            self._errors_lost = True
+            self._kept.add("mark", value=ERRORS_OVERFLOW)
+        self._error = self._error[start:]
 
 
 def _read(fd: int, size: int) -> bytes | None:

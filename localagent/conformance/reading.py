@@ -16,8 +16,8 @@ from localagent.conformance.replay import toml
 from localagent.conformance.report import Report, people, status
 from localagent.conformance.report.ndjson import check_data
 from localagent.conformance.report.page import REASONS
-from localagent.conformance.report.tally import SANITY, clauses, headline, in_order
-from localagent.conformance.suite import TRIPS, probe
+from localagent.conformance.report.tally import clauses, headline, in_order
+from localagent.conformance.suite import probes
 
 _WIDE: Final = 100
 _INNER: Final = frozenset({"check", "clauses", "level", "timed", "id", "ids", "nth", "nths"})
@@ -196,9 +196,7 @@ def _case_of(seen: Transcript) -> Case | None:
     name = seen.header.get("case")
     if not isinstance(name, str):
         return None
-    if name in (f"{SANITY}.first", f"{SANITY}.last"):
-        return probe("first", TRIPS) if name.endswith("first") else probe("last")
-    return next((case for case in loaded() if case.id == name), None)
+    return probes().get(name) or next((case for case in loaded() if case.id == name), None)
 
 
 def _missing(seen: Transcript, results: Sequence[CheckResult]) -> Iterator[str]:

@@ -4,6 +4,7 @@ What marks are made here says :mod:`.play`.
 """
 
 import sys
+from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
 from os.path import abspath
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from .waiting import StopError, Waiting
 SERVE: Final = ["serve", "--stdio"]
 """How a command line ends that another launch can be made of."""
 KILL_SECONDS: Final = 5.0
+_OURS: Final = frozenset({EAGAIN, EMFILE, ENFILE, ENOMEM})
+"""What the system says when it has no room for one more process: no fault of the target's."""
 
 
 class Stage(Waiting):
@@ -44,11 +47,11 @@ class Stage(Waiting):
     # children
 
     def open(self) -> Child:
-        """The child, started when it is first needed: files may be written before."""
+        """The child, started when it is first needed: files may be written before. Raises ``OSError``."""
         if self.child is None:
             self._header()
             self._state = self.place.state()
-            environ = {"MC_HOME": str(self.place.home), **self.target.environ}
+            environ = {**self.target.environ, "MC_HOME": str(self.place.home)}
             program, *rest = self._argv
             argv = [abspath(program) if "/" in program else program, *rest]  # it runs in another directory
             try:
@@ -62,6 +65,8 @@ class Stage(Waiting):
                     **self._streams,
                 )
             except OSError as error:
+                if error.errno in _OURS:
+                    raise
                 raise StopError(f"never started: {error.strerror or error}", "gave up {}") from None
         return self.child
 
@@ -171,9 +176,11 @@ class Stage(Waiting):
             wrong = "" if self.place.read(path) == self._written[path] else f"{path} is another, or gone"
         else:
             tops = {path.partition("/")[2] for path in self._state}  # what the child found is not its doing
-            found = self.place.has(step.args[step.kind])
-            if step.kind == "home_lacks" or "new" in step.args:
-                found = [each for each in found if each not in tops]
+            there = self.place.has(step.args[step.kind])
+            made = [each for each in there if each not in tops]
+            if "new" in step.args and there and not made:
+                return  # whether the child would have made it nobody can see
+            found = made if step.kind == "home_lacks" or "new" in step.args else there
             lacks = step.kind == "home_lacks"
             wrong = ", ".join(found) if lacks else "" if found else f"no {step.args[step.kind]}"
         child.mark(f"home {step.number} " + (f"fails: {wrong}" if wrong else "holds"))

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from localagent.conformance import cases, processes
 from localagent.conformance.calibrate import SETTLE_SECONDS, STARVED_MS, Watch, frame_of, measure
+from localagent.conformance.doubts import FAILED, excused, joined, suspicious
 from localagent.conformance.model import (
-    TIMED,
     Blame,
     Calibration,
     Case,
@@ -25,20 +25,23 @@ from localagent.conformance.model import (
     CheckResult,
     Expectation,
     Reason,
+    Step,
     Target,
     Transcript,
     Verdict,
 )
 from localagent.conformance.report.tally import SANITY, End
+from localagent.conformance.stage import SERVE
 from localagent.protocol.names import CLIENT_TOOLS, EXTENSIONS
 
 Play = Callable[[Case, Target, Calibration], Transcript]
-Judge = Callable[[Transcript, Case | None, frozenset[str]], Iterable[CheckResult]]
+Judge = Callable[[Transcript, Case | None, frozenset[str] | None], Iterable[CheckResult]]
 
 ATTEMPTS: Final = 3
 """How often a case is run at most, when its time limits are missed while the host itself was late."""
 GRACE_SECONDS: Final = 3.0
 """How long running cases are waited for after an interrupt."""
+KILL_EVERY_SECONDS: Final = 0.1
 TRIPS: Final = 8
 """Round trips of the first probe."""
 
@@ -62,7 +65,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Suspected:
-    """A case missed nothing but time limits: it is run again, alone, at the end."""
+    """A case missed a time limit: it is run again, alone, at the end."""
 
     result: CaseResult
 
@@ -87,7 +90,7 @@ id = "sanity.%(which)s"
 title = "The backend starts, answers status and stops"
 tier = 0
 steps = [
-  { start = true, require = %(require)s, params = %(params)s, as = "init", check = "start", clauses = ["NEG-02"] },
+%(start)s
   { repeat = %(trips)d, steps = [
     { send = "status", as = "s{n}" },
     { answer = "s{n}", result = {}, check = "status.{n}", clauses = ["STATUS-03"] },
@@ -98,11 +101,28 @@ steps = [
 """
 
 
-def probe(which: str, trips: int = 1, require: Sequence[str] = ("status",)) -> Case:
+_START: Final = '  { start = true, require = ["status"], as = "init", check = "start", clauses = ["NEG-02"] },'
+_ASK: Final = """\
+  { send = "initialize", as = "init", params = { required_capabilities = [%(name)s]%(more)s } },
+  { answer = "init", result = {}, error = ["unsupported_capability"], check = "start", clauses = ["NEG-14"] },
+  { given = "$init.result", pattern = "*" },"""
+
+
+def probe(which: str, trips: int = 1, start: str = _START) -> Case:
     """A case that every backend passes: initialize, status, shutdown, the end."""
-    params = "{ client_tools = [] }" if CLIENT_TOOLS in require else "{}"  # CT-10
-    text = _PROBE % {"which": which, "trips": trips, "require": dumps(list(require)), "params": params}
-    return cases.parse(text, "probe")[0]
+    return cases.parse(_PROBE % {"which": which, "trips": trips, "start": start}, "probe")[0]
+
+
+def asking(extension: str) -> Case:
+    """The probe of an extension: it may be served or refused."""
+    more = ", client_tools = []" if extension == CLIENT_TOOLS else ""  # CT-10; the base knows the key too (NEG-11)
+    return probe(extension.replace(".", "-"), start=_ASK % {"name": dumps(extension), "more": more})
+
+
+def probes() -> Mapping[str, Case]:
+    """Every probe that a run may hold, by its id."""
+    every = (probe("first", TRIPS), *map(asking, EXTENSIONS), probe("last"))
+    return {each.id: each for each in every}
 
 
 def unrun(case: Case, verdict: Verdict, reason: Reason, what: str, blame: Blame = Blame.NONE) -> CaseResult:
@@ -117,6 +137,8 @@ def settled(case: Case, target: Target) -> CaseResult | None:
     missing = [name for name in case.needs if name not in target.capabilities]
     if missing:
         return unrun(case, Verdict.NOT_CLAIMED, "capability", f"not advertised: {', '.join(missing)}")
+    if list(target.argv[-len(SERVE) :]) != SERVE and any(map(_relaunches, case.steps)):
+        return unrun(case, Verdict.NOT_EXERCISED, "needs-serve", f"the command does not end in {' '.join(SERVE)}")
     missing = [name for name in case.prompts if name not in target.prompts]
     if missing:
         return unrun(case, Verdict.NOT_EXERCISED, "needs-model", f"no prompt for: {', '.join(missing)}")
@@ -126,28 +148,9 @@ def settled(case: Case, target: Target) -> CaseResult | None:
     return None
 
 
-_FAILED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
-
-
-def suspicious(result: CaseResult) -> bool:
-    """True when the case failed, and only by what a busy host can cause."""
-    timed = {each.check for each in result.case.checks if each.timed}
-    failed = [each for each in result.results if each.verdict in _FAILED]
-    return bool(failed) and all(each.blame in TIMED or each.check in timed for each in failed)
-
-
-def excused(result: CaseResult, verdict: Verdict, what: str) -> CaseResult:
-    """The result with another verdict on what failed: time limits that cannot be held against the target."""
-    starved = verdict is Verdict.HARNESS_FAULT
-    blame = Blame.HOST_STARVED if starved else Blame.NONE
-    reason: Reason = "" if starved else "not-reached"
-    checks = tuple(
-        replace(each, verdict=verdict, blame=blame, reason=reason, what=f"{each.what} ({what})".lstrip())
-        if each.verdict in _FAILED
-        else each
-        for each in result.results
-    )
-    return replace(result, results=checks)
+def _relaunches(step: Step) -> bool:
+    """Whether a step makes another command line of the target's."""
+    return step.kind == "launch" and not {"args", "add"}.isdisjoint(step.args["launch"])
 
 
 def answer_of(transcript: Transcript, request: str) -> Mapping[str, Any]:
@@ -197,10 +200,14 @@ class Suite:
         """Run everything; the results, probes first and last, the others in the order of the cases."""
         with self._watch:
             time.sleep(SETTLE_SECONDS)
-            end = self._run()
-        place = {case.id: i for i, case in enumerate(self._cases)}
-        place |= {f"{SANITY}.first": -1, f"{SANITY}.last": len(place)}
-        return tuple(sorted(self._results, key=lambda each: place[each.case.id])), end
+            try:
+                end = self._run()
+            except BaseException:  # of who listens, or a second interrupt
+                self.cut()
+                self._abandon()
+                raise
+        place = {case.id: i for i, case in enumerate(self._cases)} | {f"{SANITY}.last": len(self._cases)}
+        return tuple(sorted(self._results, key=lambda each: place.get(each.case.id, -1))), end
 
     def _run(self) -> End:
         if not self._sane(probe("first", TRIPS), measuring=True):
@@ -243,33 +250,50 @@ class Suite:
             return False
         checks = {each.check for each in case.checks}
         sane = all(each.verdict is Verdict.HELD for each in result.results if each.check in checks)
-        if sane and measuring:
-            self._know(result.transcript)
-        self._add(result)
+        failed = self._know(result.transcript) if sane and measuring else []
+        for each in (result, *failed):
+            self._add(each)
         return sane
 
-    def _know(self, transcript: Transcript) -> None:
-        """Learn what the target claims. What must be required to be advertised is asked for in children of its own."""
+    def _know(self, transcript: Transcript) -> list[CaseResult]:
+        """Learn what the target claims. What must be required to be advertised is asked for in children of its own;
+        of these, those that came to neither yes nor no.
+        """
         self._calibration = measure(transcript, self._watch.usual())
         self._target = replace(self._target, capabilities=advertised(transcript))
-        known = advertised(transcript)
+        known, failed = advertised(transcript), list[CaseResult]()
         for extension in EXTENSIONS:
-            for result in self._each([probe(extension.replace(".", "-"), require=(extension,))], 1):
-                known |= advertised(result.transcript) & {extension}
+            result = self._asked(extension)
+            if result is None:  # the run was cut off
+                continue
+            if extension in advertised(result.transcript):
+                known |= {extension}
+            elif any(each.verdict in FAILED | {Verdict.HARNESS_FAULT} for each in result.results):
+                failed.append(result)
         provider = _provider(transcript)
         probed = Probed(known, self._calibration, provider)
         self._target = self._equip(replace(self._target, capabilities=known), probed)
         self._listen(probed)
+        return failed
+
+    def _asked(self, extension: str) -> CaseResult | None:
+        """The probe of an extension. A missed time limit of one that is served is left to its cases."""
+        result = next(self._each([asking(extension)], 1), None)
+        doubtful = result is not None and suspicious(result) and extension not in advertised(result.transcript)
+        return self._again(result) if result is not None and doubtful else result
 
     def _again(self, first: CaseResult) -> CaseResult:
-        """Run a case alone until its time limits hold, or the host cannot be the reason that they do not."""
+        """Run a case alone until its time limits hold, or the host cannot be the reason that they do not.
+
+        What it has shown besides stands: to fail by time as well excuses nothing.
+        """
         result = first
         for attempt in range(2, ATTEMPTS + 1):
             begin = time.monotonic()
             again = None if self._stopped.is_set() else next(self._each([first.case], 1), None)
             if again is None:
                 return excused(result, Verdict.NOT_EXERCISED, "not run again: the run was cut off")
-            result = replace(again, attempts=attempt)
+            result = replace(joined(result, again), attempts=attempt)
             late = self._watch.worst(begin, time.monotonic())
             if not suspicious(result) or late < STARVED_MS:
                 return result
@@ -311,13 +335,19 @@ class Suite:
             self._abandon()
 
     def _abandon(self) -> None:
-        """Kill the children of cases that do not end, so that they are not left behind and their homes are removed."""
-        for each in processes.living() or ():
-            if each.parent == os.getpid() and each.session == each.pid:  # as the driver starts them
-                processes.kill_group(each.pid)
+        """Kill the children of cases that do not end, so that they are not left behind and their homes are removed.
+
+        A case that is about to start a child, its first or another one, does so a moment later: hence again.
+        """
         deadline = time.monotonic() + GRACE_SECONDS
-        for thread in self._threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        while any(thread.is_alive() for thread in self._threads):
+            for each in processes.living() or ():
+                if each.parent == os.getpid() and each.session == each.pid:  # as the driver starts them
+                    processes.kill_group(each.pid)
+            if time.monotonic() > deadline:
+                return
+            for thread in self._threads:
+                thread.join(KILL_EVERY_SECONDS)
 
     def _attempt(self, case: Case) -> CaseResult:
         """Play and judge a case once; any exception on the way is its verdict."""
@@ -325,7 +355,9 @@ class Suite:
         try:
             transcript = self._play(case, self._target, self._calibration)
             seconds = time.monotonic() - begin
-            results = tuple(self._judge(transcript, case, self._target.capabilities))
+            # a probe is judged by what it has learned itself, as it is from its file
+            known = None if case.family == SANITY else self._target.capabilities
+            results = tuple(self._judge(transcript, case, known))
         except Exception as fault:  # a fault of ours must not look like one of the target's, nor end the run
             told = f"{type(fault).__name__}: {fault}"
             failed = unrun(case, Verdict.HARNESS_FAULT, "", told, Blame.HARNESS)

@@ -67,6 +67,8 @@ class Bench:
         self._lock = threading.Lock()
         self.played: list[str] = []
         self.targets: list[Target] = []
+        self.known: dict[str, frozenset[str] | None] = {}
+        """By case, the capabilities that it was judged by."""
         self.running = self.most = 0
         self.before: Callable[[Case], None] = lambda _: None
 
@@ -89,6 +91,7 @@ class Bench:
     def judge(self, transcript: Transcript, case: Case | None, capabilities: Any) -> Iterable[CheckResult]:
         assert case is not None
         with self._lock:
+            self.known[case.id] = capabilities
             left = self._script.get(case.id)
             now = left.pop(0) if left and len(left) > 1 else left[0] if left else Verdict.HELD
         if isinstance(now, Exception):

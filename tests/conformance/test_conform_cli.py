@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from localagent.cli import main, parser
-from localagent.conformance import cases, choose, judge, play, report, stimuli, suite
+from localagent.conformance import cases, choose, commands, judge, play, report, stimuli, suite
 from localagent.conformance.model import EVENT_MS, Blame, Verdict
 from localagent.conformance.progress import Progress
 from localagent.conformance.report import people
@@ -65,9 +67,16 @@ Output = pytest.CaptureFixture[str]
         ["conform", "--home", "/nowhere", *COMMAND],
         ["conform", "--cwd", "/nowhere", *COMMAND],
         ["conform", "--env", "NAME", *COMMAND],
+        ["conform", "--env", "MC_HOME=/somewhere", *COMMAND],
+        ["conform", "--patience", "nan", *COMMAND],
+        ["conform", "--patience", "inf", *COMMAND],
+        ["conform", "--patience", "0", *COMMAND],
+        ["conform", "--patience=-1", *COMMAND],
         ["conform", "--prompts", "/nowhere", *COMMAND],
         ["conform", "--report", "/dev/null/x", *COMMAND],
         ["conform", "smoke"],
+        ["conform", "--select", "frame.one", "smoke", *COMMAND],
+        ["conform", "--profile", "base", "smoke", *COMMAND],
         ["conform", "list", *COMMAND],
         ["conform", "list", "--select", "nonsense"],
         ["conform", "explain"],
@@ -85,6 +94,45 @@ def test_wrong_usage_is_three_and_runs_nothing(bench: Bench, arguments: list[str
     assert ended.value.code == 3
     assert bench.played == []
     assert "localagent" in capsys.readouterr().err
+
+
+def test_a_home_that_cannot_be_copied_is_no_fault_of_the_target(bench: Bench, tmp_path: Path, capsys: Output) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SystemExit) as ended:
+        main(["conform", "--home", str(tmp_path), *COMMAND])
+    assert ended.value.code == 3
+    assert bench.played == []
+    assert "cannot be copied: `" in capsys.readouterr().err
+
+
+def test_a_fault_that_nobody_foresaw_is_none_of_the_target_s(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    def derive(_: Path) -> None:
+        raise report.UnreadableError("not there")
+
+    monkeypatch.setattr(commands, "derive", derive)
+    with pytest.raises(SystemExit) as ended:
+        main(["conform", "--report", str(tmp_path), *COMMAND])
+    assert ended.value.code == 3
+    assert "localagent: a fault of the suite: UnreadableError: not there" in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_hears_of_no_violation() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "localagent", "conform", "list"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (3, b"")
+
+
+def test_a_terminal_that_cannot_show_a_character_gets_its_code(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "load", lambda: (case("frame.one", "FRAME-03", title="\N{EN DASH}"),))
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(out, "ascii"))
+    assert main(["conform", "list"]) == 0
+    assert b"\\u2013" in out.getvalue()
 
 
 def test_help_is_no_wrong_usage(capsys: Output) -> None:
@@ -121,7 +169,9 @@ def test_strict(bench: Bench, capsys: Output) -> None:
     fails(bench, env_two=[Verdict.DEVIATION])
     assert main(["conform", *COMMAND]) == 0
     assert main(["conform", "--strict", *COMMAND]) == 1
-    assert "Deviations: 1" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Deviations: 1" in told
+    assert "again: localagent conform --select env.two --strict -- my-backend serve" in told
 
 
 def test_nothing_exercised(bench: Bench, tmp_path: Path) -> None:
@@ -166,15 +216,32 @@ def test_files_of_the_command_are_found_from_the_child_s_directory(
     command = ["python", "server.py", "./server.py", "serve", "--stdio", "--x=./server.py", "none.py"]
     main(["conform", "--select", "frame.one", "--", *command])
     there = str(tmp_path / "server.py")
-    assert bench.targets[0].argv == ("python", there, there, "serve", "--stdio", "--x=./server.py", "none.py")
-    main(["conform", "--select", "frame.one", "--cwd", str(tmp_path), "--", *command])
-    assert bench.targets[-1].argv == tuple(command)
+    argvs = [each.argv for each in bench.targets]
+    assert argvs[-1] == ("python", there, there, "serve", "--stdio", "--x=./server.py", "none.py")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "backend.py").touch()
+    main(["conform", "--select", "frame.one", "--cwd", "sub", "--", "./server.py", "backend.py", "server.py", "serve"])
+    argvs = [each.argv for each in bench.targets]
+    assert argvs[-1] == (there, str(tmp_path / "sub" / "backend.py"), "server.py", "serve")
+    main(["conform", "--select", "frame.one", "--cwd", "sub", "--", "./backend.py", "serve"])
+    argvs = [each.argv for each in bench.targets]
+    assert argvs[-1] == (str(tmp_path / "sub" / "backend.py"), "serve")
 
 
 def test_everything_behind_the_first_dashes_is_the_command(bench: Bench) -> None:
     seen = bench.targets
     main(["conform", "--select", "frame.one", "--", "env", "--", "list", "--help"])
     assert seen[0].argv == ("env", "--", "list", "--help")
+
+
+def test_what_may_be_given_again_adds_up_behind_an_action(bench: Bench, capsys: Output) -> None:
+    options = ["--env", "A=1", "--fixture", "store", "smoke", "--env", "B=2", "--env", "C=3", "--fixture", "settings"]
+    assert main(["conform", *options, *COMMAND]) == 0
+    assert bench.targets[-1].environ == {"A": "1", "B": "2", "C": "3"}
+    assert bench.targets[-1].fixtures == {"store", "settings"}
+    capsys.readouterr()
+    assert main(["conform", "--select", "frame.one", "list", "--select", "ENV-01"]) == 0
+    assert [each.split()[0] for each in capsys.readouterr().out.splitlines()] == ["frame.one", "env.two", "2"]
 
 
 def test_selection_and_profile(bench: Bench) -> None:

@@ -1,17 +1,22 @@
 """The driver on small children that do what children should not."""
 
+import gc
 import itertools
+import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EMFILE
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
-from localagent.conformance import processes, pump
+from localagent.conformance import driver, processes, pump
 from localagent.conformance.driver import Child
 from localagent.conformance.model import Record
 from localagent.conformance.place import Place, difference
@@ -155,6 +160,16 @@ def test_a_line_without_end_is_not_kept() -> None:
         assert told(made, "backend") == b""
 
 
+def test_what_is_dropped_of_standard_error_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pump, "KEEP_ERRORS", 1000)
+    for line in ("b'x' * 99 + b'\\n'", "b'x' * 500"):
+        with child(f"import os\nfor _ in range(3000): os.write(2, {line})") as made:
+            assert made.wait_exit(PATIENCE) == 0
+            assert [each.value for each in until(made, "mark")] == ["standard error is not kept any more"]
+            said = sum(len(each.value) for each in made.records() if each.kind == "stderr")
+            assert said < 1000 + pump.READ
+
+
 def test_reading_stops_goes_on_and_is_slow() -> None:
     program = "import os, sys\nfor line in sys.stdin: os.write(1, line.encode())\nos.write(1, b'!' * 9 + b'\\n')"
     with child(program) as made:
@@ -242,6 +257,39 @@ def test_other_streams(stream: str) -> None:
 def test_what_cannot_be_started() -> None:
     with pytest.raises(FileNotFoundError):
         Child(["/no/such/program"], cwd="/", environ={})
+
+
+@linux
+@pytest.mark.parametrize(
+    ("place", "fault"),
+    [
+        ((driver, "Pump"), OSError(EMFILE, "too many")),
+        ((pump, "threading"), RuntimeError("no thread")),
+        ((driver, "threading"), RuntimeError("no thread")),
+    ],
+)
+def test_what_cannot_be_watched_is_not_left_running(
+    place: tuple[ModuleType, str], fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise fault
+
+    started: list[processes.Started] = []
+
+    def start(*given: Any) -> processes.Started:
+        started.append(processes.start(*given))
+        return started[0]
+
+    module, name = place
+    threads = SimpleNamespace(**vars(threading) | {"Thread": lambda **_: SimpleNamespace(start=fails)})
+    monkeypatch.setattr(module, name, threads if name == "threading" else fails)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(type(fault)):
+        Child([sys.executable, "-c", "import time; time.sleep(60)"], cwd="/", environ={}, start=start)
+    gc.collect()  # a selector closes itself
+    assert len(os.listdir("/proc/self/fd")) == before
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0].pid, 0)
 
 
 def test_counts_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

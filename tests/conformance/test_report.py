@@ -135,8 +135,19 @@ def test_every_prefix_of_the_stream_is_a_report(tmp_path: Path) -> None:
 
 def test_an_earlier_report_leaves_nothing_behind(tmp_path: Path) -> None:
     written(tmp_path)
+    report.derive(tmp_path)
     written(tmp_path, CASES[:2])
     assert len(list((tmp_path / "transcripts").iterdir())) == 2
+    assert {each.name for each in tmp_path.iterdir()} == {"report.ndjson", "transcripts"}
+
+
+def test_what_was_put_to_the_test_is_known_from_the_stream_too(tmp_path: Path) -> None:
+    beside = CheckResult("trace/FRAME-03", ("FRAME-03",), Verdict.HELD)
+    unreached = CheckResult("frame.one/e1", ("FRAME-04",), Verdict.NOT_EXERCISED, reason="not-reached")
+    one = CaseResult(case("frame.one", "FRAME-04"), talk(), (unreached, beside))
+    for found in (Report({}, (one,), "complete"), written(tmp_path, (one,))):
+        assert found.cases[0].verdict is Verdict.NOT_EXERCISED
+        assert report.status(found) is Status.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b"[]\n", b"no json\n", b'{"event": "header"}\n'])
@@ -207,6 +218,7 @@ def test_the_summary_says_what_a_person_needs(loaded: Report) -> None:
         (CASES[:1], "insane", "inconclusive: the target did not answer"),
         (CASES, "cut", "not conformant, as far as it got"),
         (CASES[-1:], "complete", "the suite failed"),
+        ((result(probe("first"), Verdict.HARNESS_FAULT),), "insane", "the suite failed"),
     ],
 )
 def test_the_headline(cases: tuple[CaseResult, ...], end: Any, words: str) -> None:
@@ -242,6 +254,26 @@ def test_junit_is_read_by_somebody_else(place: Path, loaded: Report) -> None:
     assert ">>" in told.text
     strict = junitparser.JUnitXml.fromstring(junit.render(replace(loaded, header={**loaded.header, "strict": True})))
     assert strict.failures == 4
+
+
+@pytest.mark.parametrize(
+    ("cases", "end", "errors"),
+    [
+        (CASES[:2], "complete", 0),
+        (CASES[:2], "cut", 1),
+        (CASES[:1], "complete", 1),
+        (CASES[:1], "insane", 1),
+        (CASES[-1:], "complete", 1),
+    ],
+)
+def test_junit_is_red_for_whatever_is_not_conformant(cases: tuple[CaseResult, ...], end: Any, errors: int) -> None:
+    found = Report({}, cases, end)
+    suites = junitparser.JUnitXml.fromstring(junit.render(found))
+    red = [test for suite in suites for test in suite if test.is_error]
+    assert (suites.failures, suites.errors, len(red)) == (0, errors, errors)
+    assert suites.tests == sum(len(list(suite)) for suite in suites)
+    if tally.status(found) is Status.INCONCLUSIVE:
+        assert red[0].result[0].message == tally.headline(found)
 
 
 @pytest.mark.parametrize("code", [*range(0x20), 0x7F, 0xD800, 0xFFFE, 0xFFFF, 0x1F600])

@@ -1,14 +1,15 @@
 """Running cases: probe, settled without a run, again for time, faults of ours, interrupts."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from localagent.conformance import choose, suite
+from localagent.conformance import cases, choose, suite
 from localagent.conformance.calibrate import Watch, measure
 from localagent.conformance.choose import NothingSelectedError
-from localagent.conformance.model import Blame, Case, CaseResult, Target, Transcript, Verdict
+from localagent.conformance.model import Blame, Case, CaseResult, CheckResult, Target, Transcript, Verdict
 from localagent.conformance.report.tally import Report, Status, status
 from localagent.conformance.suite import Begun, Done, Probed, Suite, Suspected
 from localagent.protocol.names import CAPABILITIES
@@ -29,11 +30,11 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "STARVED_MS", 1e9)
 
 
-def run(bench: Bench, cases: Any = CASES, target: Target | None = None, **more: Any) -> tuple[Report, list[Any]]:
+def run(bench: Bench, some: Any = CASES, target: Target | None = None, **more: Any) -> tuple[Report, list[Any]]:
     told: list[Any] = []
     prompts = {"plain": "Hello"}
     one = Suite(
-        target or Target(("x",), prompts=prompts), cases, play=bench.play, judge=bench.judge, listen=told.append, **more
+        target or Target(("x",), prompts=prompts), some, play=bench.play, judge=bench.judge, listen=told.append, **more
     )
     results, end = one.run()
     return Report({}, results, end), told
@@ -63,6 +64,40 @@ def test_a_run_probes_first_and_last_and_keeps_the_order_of_the_cases() -> None:
     assert Begun(3, 3) in told
     assert bench.played[0] == "sanity.first"
     assert bench.played[-1] == "sanity.last"
+
+
+def test_a_probe_is_judged_by_what_it_learns_itself() -> None:
+    bench = Bench()
+    run(bench)
+    assert bench.known["sanity.first"] is None
+    assert bench.known["frame.one"] == frozenset(CAPABILITIES) | {"tool.cards"}
+
+
+@pytest.mark.parametrize(
+    ("comes_to", "outcome", "attempts"),
+    [
+        ([Verdict.VIOLATED], Status.VIOLATION, 1),
+        ([Blame.SILENT], Status.VIOLATION, 2),
+        ([ZeroDivisionError("by zero")], Status.FAULT, 1),
+    ],
+)
+def test_an_extension_that_is_neither_served_nor_refused_is_told(
+    comes_to: list[Any], outcome: Status, attempts: int
+) -> None:
+    report, told = run(Bench({"sanity.client-tools": comes_to}))
+    assert [each.case.id for each in report.cases][:3] == ["sanity.first", "sanity.client-tools", "frame.one"]
+    assert report.cases[1].attempts == attempts
+    assert status(report) is outcome
+    order = [each.result.case.id if isinstance(each, Done) else type(each) for each in told]
+    assert order[:4] == [Probed, "sanity.first", "sanity.client-tools", Begun]
+
+
+def test_an_extension_that_is_refused_late_is_asked_for_again() -> None:
+    bench = Bench({"sanity.client-tools": [Blame.LATE, Verdict.HELD]})
+    report, _ = run(bench)
+    assert bench.played.count("sanity.client-tools") == 2
+    assert "sanity.client-tools" not in by_id(report)
+    assert status(report) is Status.CONFORMANT
 
 
 def test_cases_run_side_by_side_and_never_more_than_jobs() -> None:
@@ -102,6 +137,21 @@ def test_what_the_target_cannot_be_made_to_do_is_not_run(one: Any, reason: str) 
     assert [each.reason for each in by_id(report)[one.id].results] == [reason]
     assert one.id not in bench.played
     assert status(report) is Status.INCONCLUSIVE  # sanity alone is no conformance
+
+
+@pytest.mark.parametrize(
+    ("how", "runs"), [('args = ["--x"]', False), ('add = ["--x"]', False), ('stdin = "tty"', True)]
+)
+def test_a_command_that_cannot_be_changed_is_not_launched_otherwise(how: str, runs: bool) -> None:
+    text = '[[case]]\nid = "start.x"\ntitle = "x"\ntier = 0\nclauses = ["START-04"]\n'
+    (launched,) = cases.parse(f"{text}steps = [{{ launch = {{ {how} }} }}, {{ exit = [2] }}]\n")
+    bench = Bench()
+    report, _ = run(bench, (launched,))
+    assert ("start.x" in bench.played) is runs
+    assert by_id(report)["start.x"].results[0].reason == ("" if runs else "needs-serve")
+    bench = Bench()
+    run(bench, (launched,), Target(("python", "x", "serve", "--stdio")))
+    assert "start.x" in bench.played
 
 
 def test_prompts_may_come_from_what_the_probe_learned() -> None:
@@ -152,12 +202,43 @@ def test_a_host_that_sleeps_itself_is_no_violation(monkeypatch: pytest.MonkeyPat
     assert status(report) is Status.FAULT
 
 
-def test_a_failure_that_is_not_about_time_alone_is_not_tried_again() -> None:
-    mixed = [*verdicts(CASES[0], Verdict.VIOLATED, blame=Blame.LATE)]
-    mixed[1] = verdicts(CASES[0], Verdict.VIOLATED, blame=Blame.WRONG)[1]
-    bench = Bench({"frame.one": [tuple(mixed)]})
-    run(bench)
-    assert bench.played.count("frame.one") == 1
+def mixed(late: Verdict = Verdict.VIOLATED, other: Verdict = Verdict.VIOLATED) -> tuple[CheckResult, ...]:
+    """Of the two checks of a case, the first is about time and the other is not."""
+    return (
+        verdicts(CASES[0], late, blame=Blame.NONE if late is Verdict.HELD else Blame.LATE)[0],
+        verdicts(CASES[0], other, blame=Blame.NONE if other is Verdict.HELD else Blame.WRONG)[1],
+    )
+
+
+def test_a_missed_time_limit_beside_a_deviation_is_tried_again() -> None:
+    deviates = Verdict.DEVIATION
+    bench = Bench({"frame.one": [mixed(other=deviates), mixed(Verdict.HELD, deviates)]})
+    report, _ = run(bench)
+    assert [each.verdict for each in by_id(report)["frame.one"].results] == [Verdict.HELD, deviates]
+    assert status(report) is Status.CONFORMANT
+
+
+def test_what_fails_twice_costs_one_more_run() -> None:
+    bench = Bench({"frame.one": [mixed()]})
+    report, _ = run(bench)
+    assert bench.played.count("frame.one") == 2
+    assert by_id(report)["frame.one"].results == mixed()
+
+
+def test_a_failure_that_no_host_causes_stands_when_it_is_not_seen_again() -> None:
+    bench = Bench({"frame.one": [mixed(), mixed(Verdict.HELD, Verdict.HELD)]})
+    report, _ = run(bench)
+    found = by_id(report)["frame.one"]
+    assert [each.verdict for each in found.results] == [Verdict.NOT_EXERCISED, Verdict.VIOLATED]
+    assert found.attempts == 2
+
+
+def test_a_host_that_sleeps_excuses_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite, "STARVED_MS", 0.0)
+    bench = Bench({"frame.one": [mixed()]})
+    report, _ = run(bench)
+    assert bench.played.count("frame.one") == suite.ATTEMPTS
+    assert [each.verdict for each in by_id(report)["frame.one"].results] == [Verdict.HARNESS_FAULT, Verdict.VIOLATED]
 
 
 def test_a_fault_of_ours_costs_one_case() -> None:
@@ -184,6 +265,17 @@ def test_a_target_that_is_not_sane_gives_no_verdict(probe: str) -> None:
     assert report.end == "insane"
     assert status(report) is Status.INCONCLUSIVE
     assert ("frame.one" in bench.played) is (probe == "sanity.last")
+
+
+@pytest.mark.parametrize("probe", ["sanity.first", "sanity.last"])
+@pytest.mark.parametrize("comes_to", [ZeroDivisionError("by zero"), Blame.SILENT])
+def test_a_probe_that_fails_in_our_hands_accuses_nobody(
+    probe: str, comes_to: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "STARVED_MS", 0.0)
+    report, _ = run(Bench({probe: [comes_to]}))
+    assert report.end == "insane"
+    assert status(report) is Status.FAULT
 
 
 def test_an_interrupt_keeps_what_there_is() -> None:
@@ -248,6 +340,20 @@ def test_nothing_exercised_is_never_green() -> None:
     assert status(Report({}, (), "complete")) is Status.INCONCLUSIVE
     report, _ = run(Bench({each.id: [Verdict.RECORDED] for each in CASES}))
     assert status(report) is Status.INCONCLUSIVE
+
+
+def test_what_held_beside_the_checks_of_a_case_exercises_nothing() -> None:
+    beside = CheckResult("process/exit", ("FLOW-20",), Verdict.HELD)
+    unreached = (*verdicts(CASES[0], Verdict.NOT_EXERCISED, reason="not-reached"), beside)
+    report, _ = run(Bench({"frame.one": [unreached]}), CASES[:1])
+    assert by_id(report)["frame.one"].verdict is Verdict.NOT_EXERCISED
+    assert status(report) is Status.INCONCLUSIVE
+    report, _ = run(Bench({"frame.one": [(*unreached, replace(beside, verdict=Verdict.VIOLATED))]}), CASES[:1])
+    assert by_id(report)["frame.one"].verdict is Verdict.VIOLATED
+    assert status(report) is Status.VIOLATION
+    report, _ = run(Bench({"bare.one": [(beside,)]}), (case("bare.one"),))  # as a replay, which declares none
+    assert by_id(report)["bare.one"].verdict is Verdict.HELD
+    assert status(report) is Status.CONFORMANT
 
 
 def test_selection() -> None:

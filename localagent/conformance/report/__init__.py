@@ -4,17 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from localagent.conformance.report import junit, markdown, page
+from localagent.conformance.report import junit, markdown, ndjson, page
 from localagent.conformance.report.ndjson import Stream, UnreadableError, load
 from localagent.conformance.report.tally import Report, Status, status
 
 __all__ = ["DERIVED", "Report", "Status", "Stream", "UnreadableError", "derive", "load", "status"]
 
-DERIVED: Final[Mapping[str, Callable[[Report], str]]] = {
-    "junit.xml": junit.render,
-    "report.md": markdown.render,
-    "index.html": page.render,
-}
+DERIVED: Final[Mapping[str, Callable[[Report], str]]] = dict(
+    zip(ndjson.DERIVED, (junit.render, markdown.render, page.render), strict=True)
+)
 """Files that are made from the stream."""
 
 

@@ -23,6 +23,8 @@ from localagent.conformance.report.tally import End, Report, status
 
 FILE: Final = "report.ndjson"
 TRANSCRIPTS: Final = "transcripts"
+DERIVED: Final = ("junit.xml", "report.md", "index.html")
+"""What is made of the stream when it has ended."""
 KIND: Final = "localagent conform/1"
 
 
@@ -37,8 +39,8 @@ class Stream:
         """Begin a report in a directory, which is made if it is not there. Raises OSError."""
         (directory / TRANSCRIPTS).mkdir(parents=True, exist_ok=True)
         if (directory / FILE).exists():  # an earlier report of ours: none of it shall look like part of this one
-            for each in (directory / TRANSCRIPTS).glob("*.ndjson"):
-                each.unlink()
+            for each in (*(directory / TRANSCRIPTS).glob("*.ndjson"), *(directory / name for name in DERIVED)):
+                each.unlink(missing_ok=True)
         self._directory = directory
         self._file = (directory / FILE).open("w", encoding="utf-8")
         self._line({"event": "header", "report": KIND, **header})

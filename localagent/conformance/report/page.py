@@ -34,8 +34,10 @@ from statemachines.registry import MACHINES
 REASONS: Final[Mapping[str, str]] = {
     "needs-model": "needs a model, or a prompt that was not given",
     "needs-fixture": "needs a fixture, or one that was not given",
+    "needs-serve": "the command does not end in serve --stdio",
     "not-reached": "no case got that far",
     "no-times": "the transcript has no times",
+    "foreign-times": "the times are not ours: who knows what they count",
     "platform": "not on this platform",
     "capability": "not advertised",
     "not-seen": "no conversation came to it",

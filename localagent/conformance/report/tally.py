@@ -1,6 +1,6 @@
 """From cases to clauses: one verdict per clause, counts per family, one status for the run. Pure.
 
-A clause has the worst verdict of all checks that cite it, in whatever case they stand. The two probes of the target's
+A clause has the worst verdict of all checks that cite it, in whatever case they stand. The probes of the target's
 sanity are cases like others for its clauses, but they do not count as having exercised anything.
 """
 
@@ -19,7 +19,7 @@ End = Literal["complete", "cut", "insane"]
 """How a run ended: with its last case, by an interrupt, or because the target was not sane before or after it."""
 
 SANITY: Final = "sanity"
-"""The family of the probes, which run before the first case and after the last."""
+"""The family of the probes: before the first case and after the last, and of an extension that fails when asked for."""
 
 EXERCISED: Final = frozenset({Verdict.HELD, Verdict.VIOLATED, Verdict.DEVIATION})
 """Verdicts that say that a clause was put to the test."""
@@ -154,20 +154,26 @@ def sentence(clause: str) -> str:
 
 
 def status(report: Report) -> Status:
-    """The status of the run; nothing exercised is never conformant.
+    """The status of the run; nothing exercised is never conformant, whatever held beside the cases' own checks.
 
-    A target that is not sane gives no verdict at all: what its cases came to may be no fault of theirs. A violation
-    stands even if the run was cut off or another case failed in the suite's own hands.
+    A target that is not sane gives no verdict at all: what its cases came to may be no fault of theirs. Where a probe
+    failed in the suite's own hands, nobody knows whether it is. A violation stands even if the run was cut off or
+    another case failed in those hands.
     """
     if report.end == "insane":
-        return Status.INCONCLUSIVE
-    seen = {check.verdict for case in report.cases if case.case.family != SANITY for check in case.results}
-    seen |= {check.verdict for each in report.cases for check in each.results if check.verdict in report.failing}
+        probes = [each for each in report.cases if each.case.family == SANITY]
+        return Status.FAULT if Verdict.HARNESS_FAULT in _verdicts(probes) else Status.INCONCLUSIVE
+    seen = _verdicts(report.cases)
     if seen & report.failing:
         return Status.VIOLATION
-    if any(check.verdict is Verdict.HARNESS_FAULT for case in report.cases for check in case.results):
+    if Verdict.HARNESS_FAULT in seen:
         return Status.FAULT
-    return Status.CONFORMANT if report.end == "complete" and seen & EXERCISED else Status.INCONCLUSIVE
+    exercised = {check.verdict for each in report.cases if each.case.family != SANITY for check in each.own} & EXERCISED
+    return Status.CONFORMANT if report.end == "complete" and exercised else Status.INCONCLUSIVE
+
+
+def _verdicts(cases: Iterable[CaseResult]) -> set[Verdict]:
+    return {check.verdict for each in cases for check in each.results}
 
 
 WORDS: Final[Mapping[Status, str]] = {

@@ -41,7 +41,7 @@ test-gated:
 deep: && matrix
     LOCALAGENT_HYPOTHESIS=deep pytest -n 2 -m "deep or not deep" --timeout=3600
 
-# the kill matrix, about an hour on 2 cores; homes in memory if possible, for nothing in it is about a disk (--minutes N)
+# the kill matrix, an hour or more on 2 cores; homes in memory if possible, for nothing in it is about a disk (--minutes N)
 matrix *ARGS:
     TMPDIR="$([ -d /dev/shm ] && echo /dev/shm || echo "${TMPDIR:-/tmp}")" localagent conform selftest --full --jobs 8 {{ARGS}}
 

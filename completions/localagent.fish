@@ -139,7 +139,7 @@ complete -c localagent -n '_shtab_localagent_using conform smoke' -l jobs -x -d 
 complete -c localagent -n '_shtab_localagent_using conform; and test $_shtab_localagent_npos -eq 0' -a selftest -d 'see that the suite finds each fault of a zoo of broken backends'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -s h -l help -d 'show this help message and exit'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l select -x -d 'mutants by glob on their name or module; may be given again'
-complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case that may tell something new, and which checks see none (about an hour)'
+complete -c localagent -n '_shtab_localagent_using conform selftest' -l full -d 'every mutant through every case that may tell something new, and which checks see none (an hour or more)'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l every-pair -d 'with --full: also through the cases of which each check has been red already (some two hours)'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l minutes -x -d 'with --full: play for so many minutes at most; what no mutant is then seen by may be too much'
 complete -c localagent -n '_shtab_localagent_using conform selftest' -l record -x -d 'with --full: write the checks that see no mutant there'

@@ -107,7 +107,7 @@ _shtab_localagent_conform_list_defaults_added=0
 _shtab_localagent_conform_selftest_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "*--select[mutants by glob on their name or module\; may be given again]:PATTERN:"
-  "--full[every mutant through every case that may tell something new, and which checks see none (about an hour)]"
+  "--full[every mutant through every case that may tell something new, and which checks see none (an hour or more)]"
   "--every-pair[with --full\: also through the cases of which each check has been red already (some two hours)]"
   "--minutes[with --full\: play for so many minutes at most\; what no mutant is then seen by may be too much]:N:"
   "--record[with --full\: write the checks that see no mutant there]:FILE:"

@@ -1,10 +1,10 @@
 """Which clauses are checked, and why the others are not: every clause has a check or one of eight reasons.
 
 Checks are those that the judge makes on any trace and process, and those of the cases. Reasons stand in
-``reasons.toml``, by id or by pattern; what a clause's own entry tells (who is bound, where it shows, what a test needs)
-gives the rest by rule. The linter finds what is neither checked nor explained, what is explained although it is
-checked, what cites a clause that does not exist, and ids that have vanished: ``clauses/ids.txt`` lists every id there
-ever was, ``ids = alias`` where one was replaced.
+``reasons.toml``, by id or by pattern; what a clause's own entry tells (who is bound, where it shows) gives the rest by
+rule. The linter finds what is neither checked nor explained, what is explained although it is checked, what cites a
+clause that does not exist, and ids that have vanished: ``clauses/ids.txt`` lists every id there ever was, ``ids =
+alias`` where one was replaced.
 """
 
 import re
@@ -134,7 +134,7 @@ def checks(cases: Iterable[Case]) -> dict[str, list[str]]:
             found.setdefault(clause, []).append(check)
     for case in cases:
         for each in case.checks:
-            for clause in each.clauses:
+            for clause in each.clauses if each.level != "record" else ():  # what is noted down cannot fail
                 found.setdefault(clause, []).append(each.check)
     return found
 
@@ -162,19 +162,12 @@ def reason(name: str) -> Why | None:
     for entry in given():
         if any(fnmatchcase(name, pattern) for pattern in entry.patterns):
             return entry.reason
-    if clause.tier == 2:
-        return "needs-fixture"
-    return "needs-model" if clause.tier == 1 else None
+    return None
 
 
 def reasons(cases: Iterable[Case]) -> dict[str, str]:
-    """The reason of every clause without a check, for reports."""
+    """The reason of every clause without a check: what to say of it if no check came to it by chance."""
     return {name: each.reason for name, each in coverage(cases).items() if each.reason is not None}
-
-
-def unexercised(cases: Iterable[Case]) -> dict[str, str]:
-    """What to say of each clause if no check of a run came to it: its reason, or that it was not reached."""
-    return {name: each.reason or "not-reached" for name, each in coverage(cases).items()}
 
 
 def lint(cases: Iterable[Case]) -> list[str]:
@@ -208,8 +201,11 @@ def _stale(cases: tuple[Case, ...]) -> Iterator[str]:
             elif name in by_clause:
                 yield f"{name}: has the reason {entry.reason}, but {by_clause[name][0]} checks it"
         for pattern in entry.patterns:
-            if not any(fnmatchcase(name, pattern) for name in registered()):
+            named = [name for name in registered() if fnmatchcase(name, pattern)]
+            if not named:
                 yield f"{pattern}: no clause has such an id"
+            elif all(name in by_clause for name in named):
+                yield f"{pattern}: has the reason {entry.reason}, but all such clauses are checked"
 
 
 @cache

@@ -16,7 +16,7 @@ from localagent.conformance.judge_outcome import Outcome, brief, failed, held, r
 from localagent.conformance.judge_process import Course, margin
 from localagent.conformance.lines import ids, page_id
 from localagent.conformance.model import Blame, Case, CheckResult, Expectation, Reason, Record, Step, Verdict
-from localagent.conformance.seen import Found, Seen
+from localagent.conformance.seen import ASKED, Found, Seen
 from localagent.conformance.steps import FAILURE
 from localagent.conformance.values import DanglingError, equal, lookup, mismatch, resolve
 
@@ -149,10 +149,6 @@ class Walk:
         asked = self.course.child.sent.get(wire) if wire else None
         return asked.t if asked else None
 
-    def begun(self, step: Step) -> float | None:
-        """When the player began the step."""
-        return next((each.t for each in self.course.child.marks if each.value == f"step {step.number}"), None)
-
     # answers
 
     def start(self, step: Step) -> Outcome:
@@ -236,11 +232,19 @@ class Walk:
             lookup(f"${step.args['run']}.result.run_id", self.seen.lookup)  # a run that was not admitted has no events
         found = self.seen.find(step)
         if found is None:
+            if self._unanswered(step):
+                return unreached("the run asks for an approval more than the case answers")
             return self.missing(step, f"{step.args['event']} did not come")
         wrong = mismatch(found.frames[0].get("data"), step.args.get("data", {}), self.seen.lookup, "data")
         if wrong:
             return failed(wrong, Blame.WRONG, found.number)
-        return self.timely(step, found, self.begun(step)) or held(found.number)
+        late = self.timely(step, found, None) if "since" in step.args else None  # else it is but how long to wait
+        return late or held(found.number)
+
+    def _unanswered(self, step: Step) -> bool:
+        """True if the run waits for an answer that neither this step nor one behind it leads to."""
+        later = any(each.args.get("event") == ASKED for each in self.case.steps if each.number >= step.number)
+        return not later and self.seen.unanswered(step)
 
     def absent(self, step: Step) -> Outcome:
         """No such event or answer, or nothing at all, came before the barrier's answer or the end."""

@@ -22,6 +22,8 @@ from .lines import BARRIER, barrier_id, page_id
 from .model import Record, Step
 from .values import DanglingError, lookup, mismatch
 
+ASKED: Final = "approval.requested"
+"""The event that asks for an approval."""
 BARRIERS: Final = frozenset({"absent", "absent_answer", "nothing"})
 WAITING: Final = BARRIERS | {"start", "turn", "answer", "answers", "event", "pages", "exit"}
 """The kinds of steps that wait for something; the others do something, or compare what came."""
@@ -69,6 +71,8 @@ class Seen:
         """Numbers of the answers without an id that steps have found."""
         self._latest: dict[str, int] = {}
         """By event, the number of the last one that a step has found."""
+        self._approvals: set[str] = set()
+        """Ids of the approvals whose requests steps have found."""
         self._moments: dict[str, Record] = {}
         self.starting: set[str] = set()
         """Ids of the ``initialize`` that are not answered yet."""
@@ -182,6 +186,7 @@ class Seen:
         for frame in self._events.get(name, ()):
             if frame.record > start and self._fits(frame, step):
                 self._latest[name] = frame.record
+                self._approvals |= approval_id(frame)
                 if "as" in step.args:
                     self.named[step.args["as"]] = frame
                 return Found((frame,))
@@ -208,10 +213,13 @@ class Seen:
         self.named[step.args["as"]] = replace(told, value=texts([each.value for each in self.frames], run))
         return Found()
 
+    def _of_run(self, frame: Frame, step: Step) -> bool:
+        run = step.args.get("run")
+        return run is None or (run in self.named and frame.run_id == run_id(self.named[run]))
+
     def _fits(self, frame: Frame, step: Step) -> bool:
         """True if an event is of the run and the kind that a step names."""
-        run = step.args.get("run")
-        if run is not None and (run not in self.named or frame.run_id != run_id(self.named[run])):
+        if not self._of_run(frame, step):
             return False
         try:
             wanted = [step.args["where"]] if "where" in step.args else []
@@ -256,6 +264,11 @@ class Seen:
             case _:
                 return [each for each in inside if not str(each.get("id")).startswith(f"{BARRIER}.")]
 
+    def unanswered(self, step: Step) -> bool:
+        """True if the run of a step has asked for an approval that no step means: nobody will answer it."""
+        asked = [each for each in self._events.get(ASKED, ()) if self._of_run(each, step)]
+        return any(approval_id(each) - self._approvals for each in asked)
+
     @property
     def running(self) -> bool:
         """True while an accepted run has not finished, as far as was seen."""
@@ -268,3 +281,10 @@ def run_id(frame: Frame) -> str | None:
     result = frame.get("data" if frame.event is not None else "result")
     found = result.get("run_id") if isinstance(result, dict) else None
     return found if isinstance(found, str) else None
+
+
+def approval_id(frame: Frame) -> set[str]:
+    """The approval that an event asks for, if it does."""
+    data = frame.get("data") if frame.event == ASKED else None
+    found = data.get("approval_id") if isinstance(data, dict) else None
+    return {found} if isinstance(found, str) else set()

@@ -312,7 +312,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "fill": "Writes a text so many times.",
     "answer": "Waits for the answer to a request, and compares it. `optional`: it need not come.",
     "answers": "Waits for several answers, in any order unless it is `given`.",
-    "event": "Waits for an event. `where` picks it, `data` is compared.",
+    "event": "Waits for an event. `where` picks it, `data` is compared. `within_ms` is a bound together with `since`; "
+    "alone it says how long to wait at least.",
     "pages": "Asks for one page after the other, to the end; `.items` of its name are all of them.",
     "texts": "Puts together what the reconciles of a run say.",
     "absent": "No such event has come, up to the answer to a `status` that is asked now, or up to the end of output.",

@@ -1,4 +1,5 @@
-"""Checks that no mutant turns red: counted, listed in ``blind.txt``, and held against every whole matrix.
+"""Checks that no mutant turns red: counted, listed in ``blind.txt``, and held against every whole matrix: no check of
+a case may join them. Those that the judge makes in every case may, unless every pair was played.
 
 That a check is listed says that nobody has yet seen it fail for a fault; not that it cannot.
 """
@@ -10,7 +11,7 @@ from importlib.resources import files
 from typing import Final
 
 from localagent.conformance.judge import PROCESS_CHECKS, TRACE_CLAUSES
-from localagent.conformance.model import Case
+from localagent.conformance.model import ALWAYS_MADE, Case
 
 from .campaign import Outcome
 
@@ -41,6 +42,11 @@ def every(some: Iterable[Case]) -> tuple[str, ...]:
 def seen(outcomes: Iterable[Outcome]) -> frozenset[str]:
     """The checks that some mutant turned red."""
     return frozenset(check for outcome in outcomes for checks in outcome.red.values() for check in checks)
+
+
+def beside(check: str) -> bool:
+    """Made in every case, and so seen by the way: which pairs are played decides whether a mutant turns it red."""
+    return check.startswith(ALWAYS_MADE)
 
 
 def family(check: str) -> str:

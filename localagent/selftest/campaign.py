@@ -1,6 +1,7 @@
 """Runs mutants: their own cases each, or all cases, with a sanity probe that tells a fault from a wreck.
 
-A mutant is *killed* when the probe holds on it and every check that it names is red. Time limits are shorter than those
+A mutant is *killed* when the probe holds on it and every check that it names is red, and not because it died on the
+way: whose fault that is, is listed. Time limits are shorter than those
 for a stranger: the host and the backend are known, and a mutant that is silent is to be found out, not waited for. The
 backend without a fault goes through the same cases by the suite's own rules, and has to pass.
 """
@@ -9,7 +10,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -17,6 +18,7 @@ from typing import Final
 
 from localagent.conformance import cases, judge, play, processes, stimuli
 from localagent.conformance.model import (
+    Blame,
     Calibration,
     Case,
     CaseResult,
@@ -29,6 +31,8 @@ from localagent.conformance.suite import Event, Probed, Suite, probe, settled
 from .mutant import PROGRAM, Mutant, zoo
 
 RED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
+DEAD: Final = frozenset({Blame.CRASHED, Blame.NEVER_STARTED})
+"""What a mutant is blamed for that dies on the way: its checks have seen that, and not its fault."""
 _UNRUN: Final = frozenset({Verdict.NOT_CLAIMED, Verdict.NOT_EXERCISED})
 FIXTURES: Final = frozenset({"store", "settings"})
 """What the cases may prepare in the home: our backend reads both."""
@@ -58,24 +62,31 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What became of a mutant in one case: which checks are red, whether any was judged, whether all its own held."""
+    """What became of a mutant in one case: which checks are red, whether any was judged, whether all its own held.
+
+    ``dead``: those of the red ones that are blamed on its death.
+    """
 
     mutant: str
     case: str
     red: tuple[str, ...]
     ran: bool
     held: bool
+    dead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one mutant. ``red``: case -> the checks that saw it there; ``ran``: the cases that were run."""
+    """What became of one mutant. ``red``: case -> the checks that saw it there; ``ran``: the cases that were run;
+    ``dead``: case -> the checks that saw it die.
+    """
 
     mutant: Mutant
     expected: tuple[str, ...]
     red: Mapping[str, tuple[str, ...]]
     ran: frozenset[str]
     sane: bool
+    dead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def unclaimed(self) -> bool:
@@ -84,8 +95,15 @@ class Outcome:
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """Checks that it names and that are not red."""
-        return tuple(each for each in self.expected if _check(each) not in self.red.get(case_of(each), ()))
+        """Checks that it names and that are not red, or only because it died, which is not its fault."""
+        mortal = self.mutant.name in dying()
+        seen = {
+            f"{case}: {check}"
+            for case, red in self.red.items()
+            for check in red
+            if mortal or check not in self.dead.get(case, ())
+        }
+        return tuple(each for each in self.expected if f"{case_of(each)}: {_check(each)}" not in seen)
 
     @property
     def killed(self) -> bool:
@@ -94,10 +112,20 @@ class Outcome:
 
 
 @cache
-def expected() -> Mapping[str, tuple[str, ...]]:
-    """Mutant -> the checks that must turn red: ``case/name``, or ``case: trace/CLAUSE`` for a check of the judge's."""
+def _table() -> Mapping[str, tuple[str, ...]]:
     text = files(__package__).joinpath("expected.toml").read_text(encoding="utf-8")
     return {name: tuple(checks) for name, checks in tomllib.loads(text).items()}
+
+
+def dying() -> frozenset[str]:
+    """Mutants whose fault is to die: ``dies`` of the same file."""
+    return frozenset(_table()["dies"])
+
+
+@cache
+def expected() -> Mapping[str, tuple[str, ...]]:
+    """Mutant -> the checks that must turn red: ``case/name``, or ``case: trace/CLAUSE`` for a check of the judge's."""
+    return {name: checks for name, checks in _table().items() if name != "dies"}
 
 
 def case_of(check: str) -> str:
@@ -187,15 +215,18 @@ def gathered(plan: Plan, attempts: Iterable[Attempt]) -> tuple[Outcome, ...]:
     by_name = {mutant.name: mutant for mutant, _ in plan}
     red: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in by_name}
     ran: dict[str, set[str]] = {name: set() for name in by_name}
+    dead: dict[str, dict[str, tuple[str, ...]]] = {name: {} for name in by_name}
     sane: dict[str, bool] = {}
     for each in attempts:
         if each.case == SANITY.id:
             sane[each.mutant] = each.held
         red[each.mutant][each.case] = each.red
+        if each.dead:
+            dead[each.mutant][each.case] = each.dead
         if each.ran:
             ran[each.mutant].add(each.case)
     return tuple(
-        Outcome(mutant, expected().get(name, ()), red[name], frozenset(ran[name]), sane[name])
+        Outcome(mutant, expected().get(name, ()), red[name], frozenset(ran[name]), sane[name], dead[name])
         for name, mutant in by_name.items()
     )
 
@@ -226,6 +257,7 @@ def attempt(
         red=tuple(each.check for each in results if each.verdict in RED),
         ran=any(each.verdict not in _UNRUN for each in results),
         held=all(each.verdict is Verdict.HELD for each in results if each.check in own),
+        dead=tuple(each.check for each in results if each.verdict in RED and each.blame in DEAD),
     )
 
 

@@ -119,8 +119,9 @@ def _word(outcome: Outcome) -> str:
 
 
 def _barren(outcomes: Iterable[Outcome], some: Iterable[Case]) -> list[str]:
-    """Families of cases of which none has seen a mutant."""
-    seen = {case.partition(".")[0] for each in outcomes for case, red in each.red.items() if red}
+    """Families of cases of which no check of their own has seen a mutant that starts and ends as a backend does."""
+    reds = [(case, check) for each in outcomes if each.sane for case, red in each.red.items() for check in red]
+    seen = {case.partition(".")[0] for case, check in reds if check.startswith(f"{case}/")}
     return sorted({case.family for case in some} - seen)
 
 
@@ -145,7 +146,7 @@ def _matrix(matrix: Matrix, some: Sequence[Case], options: Namespace, out: TextI
         Path(options.record).write_text(blind.text(unseen), encoding="utf-8")
     if options.select or matrix.left:  # who asks for a part knows that it is one
         return False
-    gone = sorted(set(unseen) - blind.listed())
+    gone = sorted(each for each in set(unseen) - blind.listed() if options.every_pair or not blind.beside(each))
     for check in gone:
         out.write(f"sees no mutant any more: {check}\n")
     if gained := blind.listed() - set(unseen):

@@ -244,6 +244,26 @@ def cards_without_negotiation() -> None:
     rewriting(change)
 
 
+def _advertising(name: str) -> None:
+    def change(frame: Frame) -> None:
+        if "limits" in frame.get("result", ()):
+            frame["result"]["capabilities"].append(name)
+
+    rewriting(change)
+
+
+@fault
+def cards_advertised_unasked() -> None:
+    """tool.cards is advertised where it was not negotiated."""
+    _advertising("tool.cards")
+
+
+@fault
+def client_tools_advertised_unasked() -> None:
+    """client.tools is advertised where it was not negotiated."""
+    _advertising("client.tools")
+
+
 @fault
 def limit_missing() -> None:
     """The published limits lack one."""

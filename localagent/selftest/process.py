@@ -215,10 +215,16 @@ def deadline_reset_by_progress() -> None:
 
 @fault
 def no_closing_deadline() -> None:
-    """After the end of input the output is drained without a bound."""
+    """After the end of input a run is waited for without a bound."""
     from localagent.core import connection
 
     bounds(connection, closing_ms=60_000)
+
+
+@fault
+def no_deadline_at_all() -> None:
+    """Output is drained without a bound: neither frames have one, nor has the end of input."""
+    no_closing_deadline()
     no_output_deadline()
 
 

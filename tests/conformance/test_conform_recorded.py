@@ -12,10 +12,11 @@ import pytest
 
 from localagent.cli import main
 from localagent.conformance import cases, judge, play, processes, report, suite, transcript
-from localagent.conformance.model import Target, Verdict
+from localagent.conformance.model import Calibration, Case, Target, Transcript, Verdict
 from localagent.conformance.replay import NothingToReplayError, to_case
+from localagent.protocol.names import EXTENSIONS
 
-from .fakes import case
+from .fakes import Bench, case
 
 CASES = (case("frame.one", "FRAME-03", "FRAME-04"),)
 Output = pytest.CaptureFixture[str]
@@ -139,12 +140,22 @@ def test_our_backend_is_put_through_some_cases(tmp_path: Path, monkeypatch: pyte
     again = json.loads(capsys.readouterr().out)
     live = {each.check: str(each.verdict) for each in found["frame.wrong"].results}
     assert {each["check"]: each["verdict"] for each in again["checks"]} == live
+    assert main(["judge", str(tmp_path / "transcripts" / "sanity.first.ndjson"), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    live = {each.check: str(each.verdict) for each in found["sanity.first"].results}
+    assert {each["check"]: each["verdict"] for each in again["checks"]} == live
 
 
 def test_a_backend_that_does_not_exist(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     monkeypatch.setattr(cases, "load", lambda: CASES)
     assert main(["conform", "--", "/nowhere/backend"]) == 2
     assert "did not answer" in capsys.readouterr().out
+
+
+def left() -> list[Any]:
+    """Children and threads of a run that are still there."""
+    found = [each for each in processes.living() or () if each.parent == os.getpid() and each.session == each.pid]
+    return [*found, *(each.name for each in threading.enumerate() if each.name.startswith("conformance"))]
 
 
 def test_an_interrupt_leaves_no_child_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,5 +165,61 @@ def test_an_interrupt_leaves_no_child_behind(monkeypatch: pytest.MonkeyPatch) ->
     one = suite.Suite(target, CASES, play=play.play, judge=judge.judge)
     threading.Timer(0.8, one.cut).start()
     assert one.run() == ((), "cut")
-    assert [each for each in processes.living() or () if each.parent == os.getpid() and each.session == each.pid] == []
-    assert [each.name for each in threading.enumerate() if each.name.startswith("conformance")] == []
+    assert left() == []
+
+
+def test_a_listener_that_fails_leaves_no_child_behind() -> None:
+    bench = Bench()
+
+    def played(one: Case, target: Target, calibration: Calibration) -> Transcript:
+        held = one.id == "frame.held"
+        return play.play(one, target, calibration) if held else bench.play(one, target, calibration)
+
+    def listen(event: suite.Event) -> None:
+        if isinstance(event, suite.Done) and event.result.case.id == "frame.one":
+            raise BrokenPipeError
+
+    target = Target((sys.executable, "-c", "import time; time.sleep(60)"))
+    steps = "steps = [{ pause_ms = 50000 }, { restart = true }, { pause_ms = 50000 }]"
+    held = cases.parse(f'[[case]]\nid = "frame.held"\ntitle = "x"\ntier = 0\nclauses = ["FRAME-03"]\n{steps}\n')
+    with pytest.raises(BrokenPipeError):
+        suite.Suite(target, (*held, *CASES), play=played, judge=bench.judge, listen=listen).run()
+    assert left() == []
+
+
+ANSWERS = """
+import json, sys
+for count, line in enumerate(sys.stdin, 1):
+    asked = json.loads(line)
+    frame = {"protocol": "magi-code.local-agent", "version": 1, "seq": count, "type": "response", "id": asked["id"]}
+    frame["instance_id"] = "5f0c3c0e-9a52-4c43-8f0a-8d8f6b1f3a11"
+    %s
+"""
+REFUSES = 'print(json.dumps({**frame, "error": {"code": "%s"}}), flush=True)'
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@pytest.mark.parametrize(
+    ("does", "legal"),
+    [
+        (REFUSES % "unsupported_capability", True),
+        (REFUSES % "busy", False),
+        (REFUSES % "unsupported_capability" + "; sys.exit(7)", False),
+        ("sys.exit(7)", False),
+    ],
+)
+def test_an_extension_may_be_refused_and_no_more(extension: str, does: str, legal: bool) -> None:
+    one = suite.asking(extension)
+    played = play.play(one, Target((sys.executable, "-c", ANSWERS % does)))
+    results = judge.judge(played, one, None)
+    bad = [each for each in results if each.verdict in (Verdict.VIOLATED, Verdict.DEVIATION)]
+    assert (bad == []) is legal, bad
+
+
+def test_a_replay_of_what_cannot_be_started_is_inconclusive(recorded: Path, tmp_path: Path, capsys: Output) -> None:
+    again = tmp_path / "again.ndjson"
+    assert main(["replay", str(recorded), "--save", str(again), "--", "/nowhere/backend"]) == 2
+    told = capsys.readouterr()
+    assert "did not answer" in told.out
+    assert "is not written" in told.err
+    assert not again.exists()

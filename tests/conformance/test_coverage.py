@@ -92,18 +92,42 @@ def test_who_is_bound(clause: str, who: str) -> None:
         ("START-17", "not-observable"),
         ("FLOW-12", "not-observable"),
         ("NEG-33", "not-built-yet"),
-        ("START-16", "needs-fixture"),
-        ("FRAME-10", "needs-model"),
+        ("START-08", "platform"),
+        ("START-16", None),
+        ("FRAME-10", None),
     ],
 )
-def test_reasons_by_rule(clause: str, why: str) -> None:
+def test_reasons_by_rule(clause: str, why: str | None) -> None:
     assert coverage.reason(clause) == why
 
 
-def test_what_is_said_of_a_clause_that_no_check_came_to() -> None:
-    said = coverage.unexercised([_case("FRAME-13")])
-    assert (said["FRAME-13"], said["CLIENT-13"]) == ("not-reached", "client-side")
-    assert "FRAME-13" not in coverage.reasons([_case("FRAME-13")])
+def test_a_model_or_a_fixture_is_no_reason_by_itself() -> None:
+    assert any(each.startswith("ENV-39: no check and no reason") for each in coverage.lint([]))
+
+
+def test_what_is_merely_recorded_checks_nothing() -> None:
+    case = _case("START-16")
+    noted = replace(case, steps=tuple(replace(each, expects=_recorded(each)) for each in case.steps))
+    assert "START-16" in coverage.checks([case])
+    assert "START-16" not in coverage.checks([noted])
+
+
+def _recorded(step: Step) -> Expectation | None:
+    return step.expects and replace(step.expects, level="record")
+
+
+def test_a_pattern_whose_clauses_are_all_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = coverage.Given("timing", "", (), ("START-16*", "START-17*"))
+    monkeypatch.setattr(coverage, "given", lambda: (entry,))
+    found = coverage.lint([_case("START-16")])
+    assert "START-16*: has the reason timing, but all such clauses are checked" in found
+    assert not any(each.startswith("START-17*") for each in found)
+
+
+def test_what_is_said_of_a_clause_without_a_check() -> None:
+    said = coverage.reasons([_case("FRAME-13")])
+    assert said["CLIENT-13"] == "client-side"
+    assert "FRAME-13" not in said
 
 
 def test_a_reason_that_is_none_of_the_eight_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,33 @@ def test_an_expectation(steps: str, talk: Talk, outcome: tuple[Verdict, Blame]) 
     assert found.verdict is not Verdict.VIOLATED or found.what
 
 
+ENDS = '{ event = "run.finished", check = "x" }'
+APPROVED = '{ event = "approval.requested", as = "one", check = "w" }, ' + ENDS
+LATER = ENDS + ', { event = "approval.requested", as = "one", check = "w" }'
+
+
+@pytest.mark.parametrize(
+    ("steps", "approvals", "verdict"),
+    [
+        (APPROVED, ["p1"], Verdict.VIOLATED),
+        (APPROVED, ["p1", "p1"], Verdict.VIOLATED),
+        (APPROVED, ["p1", "p2"], Verdict.NOT_EXERCISED),
+        (ENDS, ["p1"], Verdict.NOT_EXERCISED),
+        (ENDS, [], Verdict.VIOLATED),
+        (LATER, ["p1"], Verdict.VIOLATED),
+    ],
+)
+def test_a_run_that_asks_for_more_approvals_than_its_case_answers(
+    steps: str, approvals: list[str], verdict: Verdict
+) -> None:
+    talk = Talk().running().mark("step 1")
+    for approval in approvals:
+        talk.event("approval.requested", approval_id=approval)
+    marks = ("step 2", "gave up 2") if steps is APPROVED else ("gave up 1",)
+    found = judged(talk.mark(*marks).close().end(), case(steps))["a.case/x"]
+    assert found.verdict is verdict, found
+
+
 PAGES = '{ pages = "session.list", as = "h", result = { notices = [] }, check = "x" }'
 
 

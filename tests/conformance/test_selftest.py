@@ -13,7 +13,7 @@ import pytest
 
 from localagent.cli import main
 from localagent.conformance import cases, coverage, judge, play
-from localagent.conformance.model import Case, CaseResult, CheckResult, Transcript, Verdict
+from localagent.conformance.model import Blame, Case, CaseResult, CheckResult, Transcript, Verdict
 from localagent.conformance.suite import probe
 from localagent.selftest import blind, campaign, command, mutant, tools
 from localagent.selftest.campaign import Learning, Outcome, case_of, expected
@@ -184,9 +184,12 @@ def _matrix(*red: str, noise: Mapping[str, frozenset[str]] | None = None) -> Mat
     return Matrix((outcome,), noise or {}, spared=41, idle=0)
 
 
-def _told(matrix: Matrix, record: str | None = None, select: list[str] | None = None) -> tuple[bool, list[str]]:
+def _told(
+    matrix: Matrix, record: str | None = None, select: list[str] | None = None, every_pair: bool = False
+) -> tuple[bool, list[str]]:
     out = io.StringIO()
-    gone = command._matrix(matrix, _FEW, Namespace(record=record, select=select), out)
+    options = Namespace(record=record, select=select, every_pair=every_pair)
+    gone = command._matrix(matrix, _FEW, options, out)
     return gone, out.getvalue().splitlines()
 
 
@@ -208,6 +211,41 @@ def test_a_check_that_has_gone_blind_is_a_failure(monkeypatch: pytest.MonkeyPatc
     assert gone
     assert told[-1] == f"sees no mutant any more: {_EXIT}"
     assert _told(_matrix(), select=["shutdown-exits-1"])[0] is False  # who asks for a part knows that it is one
+
+
+def test_what_the_judge_looks_at_in_every_case_is_held_against_a_matrix_of_every_pair_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = "process/exit"
+    monkeypatch.setattr(blind, "listed", lambda: frozenset(blind.every(_FEW)) - {check})
+    assert _told(_matrix(_EXIT))[0] is False
+    gone, told = _told(_matrix(_EXIT), every_pair=True)
+    assert gone
+    assert f"sees no mutant any more: {check}" in told
+
+
+@pytest.mark.parametrize(
+    ("blame", "dies", "killed"),
+    [
+        (Blame.WRONG, (), True),
+        (Blame.LATE, (), True),
+        (Blame.CRASHED, (), False),
+        (Blame.NEVER_STARTED, (), False),
+        (Blame.CRASHED, ("shutdown-exits-1",), True),
+    ],
+)
+def test_a_mutant_that_dies_on_the_way_is_not_killed_by_that(
+    monkeypatch: pytest.MonkeyPatch, blame: Blame, dies: tuple[str, ...], killed: bool
+) -> None:
+    red = [CheckResult(_EXIT, (), Verdict.VIOLATED, blame=blame)]
+    Fake(monkeypatch, {})
+    held = judge.judge
+    monkeypatch.setattr(
+        judge, "judge", lambda played, case, caps: red if case.id == "shut.idle" else held(played, case, caps)
+    )
+    monkeypatch.setattr(campaign, "_table", lambda: {"shutdown-exits-1": (_EXIT,), "dies": dies})
+    outcome = campaign.run([(zoo()["shutdown-exits-1"], _FEW[:1])], Learning(), 1, _ignore)[0]
+    assert outcome.killed is killed
 
 
 def test_a_check_that_sees_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +287,9 @@ def test_a_family_without_a_mutant_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     outcome = Outcome(zoo()["bom-accepted"], (), {"frame.bom": ("frame.bom/refused",)}, frozenset(), True)
     some = [case for case in cases.load() if case.id in ("frame.bom", "shut.idle")]
     assert command._barren([outcome], some) == ["shut"]
+    beside = replace(outcome, red={"frame.bom": ("trace/FRAME-03",)})
+    assert command._barren([beside], some) == ["frame", "shut"]
+    assert command._barren([replace(outcome, sane=False)], some) == ["frame", "shut"]
 
 
 def test_wrong_usage() -> None:

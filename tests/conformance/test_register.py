@@ -14,7 +14,7 @@ from statemachines.registry import MACHINES
 
 COUNTS = {"base": 877, "extensions": 318, "client_tools": 160, "tool_cards": 438, "store": 115}
 OPEN = {"BASE-OP": 190, "EXT-OP": 41, "CT-OP": 38, "TC-OP": 48}
-DECIDED = [*range(1, 19), *range(20, 32), *range(40, 51), *range(60, 82), *range(82, 173)]
+DECIDED = [*range(1, 19), *range(20, 32), *range(40, 51), *range(60, 82), *range(82, 174)]
 
 
 def _cited() -> Iterator[tuple[str, str]]:

@@ -185,7 +185,8 @@ class Stores(RuleBasedStateMachine):
                 allowed = {"available", "busy"}  # LIST-43
             assert entry["eligibility"] in allowed
         assert ("sessions_omitted_invalid" in first["notices"]) == any(
-            each.exists and (each.torn or each.unsafe) for each in self.sessions.values()
+            each.exists and (each.unsafe or (each.torn and not each.foreign))  # what is elsewhere is read no further
+            for each in self.sessions.values()
         )
 
     def listed(self) -> set[str]:

@@ -13,7 +13,7 @@ from localagent.conformance.suite import Done, Event
 
 from . import blind
 from .campaign import Learning, Outcome, Progress, case_of, cases_of, chosen, named, run, runnable, unmutated
-from .matrix import Matrix, whole
+from .matrix import Matrix, own, whole
 from .mutant import Mutant
 
 _USAGE: Final = 3
@@ -40,7 +40,7 @@ def selftest(options: Namespace, out: TextIO, err: TextIO) -> int:
         matrix = whole(mutants, everything, known, options.jobs, done, due=due, **limits)
         outcomes = matrix.outcomes
     else:
-        outcomes = _corrected(run(_own(mutants, wanted), known, options.jobs, done), wanted, known, done)
+        outcomes = _corrected(own(_own(mutants, wanted), known, options.jobs, done), wanted, known, done)
     _tell(outcomes, failed, out)
     barren = [] if options.select else _barren(outcomes, everything)
     for family in barren:
@@ -59,7 +59,9 @@ def _own(mutants: Iterable[Mutant], wanted: Sequence[Case]) -> list[tuple[Mutant
 def _corrected(
     outcomes: Sequence[Outcome], wanted: Sequence[Case], known: Learning, done: Progress
 ) -> tuple[Outcome, ...]:
-    """The outcomes, with those of a second run, one at a time, of what a busy host may have let survive."""
+    """The outcomes, with those of a second run, one at a time and as programs, of what a busy host or the short limits
+    for forks may have let survive.
+    """
     doubtful = [each.mutant for each in outcomes if not each.killed and not each.unclaimed]
     again = {each.mutant.name: each for each in run(_own(doubtful, wanted), known, 1, done)} if doubtful else {}
     return tuple(again.get(each.mutant.name, each) for each in outcomes)

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from math import inf
@@ -100,24 +101,17 @@ def whole(
     """
     brief = [case for case in some if waits(case) <= _LONG_MS]
     controls = [replace(forks.CONTROL, name=f"{forks.CONTROL.name}-{number}") for number in range(CONTROLS)]
-    with (
-        ThreadPoolExecutor(_LONG_AT_ONCE) as threads,
-        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _prepare) as processes,
-    ):
-        try:
-            worth = _worth(mutants, some, known, processes)
-            plan = [(each, worth.get(each.name, brief)) for each in (*controls, *mutants)]
-            playing = _Playing(plan, known, every=every, until=time.monotonic() + seconds)
-            outcomes = gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
-            doubts = frozenset[str]() if playing.left else doubtful(outcomes, controls, due)
-            if doubts:
-                few = [(mutant, [case for case in cases if case.id in doubts]) for mutant, cases in plan]
-                again = _Playing(few, known, every=True, until=inf)
-                found = gathered(few, again.attempts(threads, processes, _FEW_AT_ONCE, done))
-                outcomes = tuple(map(_corrected, outcomes, found))
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            processes.shutdown(wait=False, cancel_futures=True)
+    with _pools(jobs) as (threads, processes):
+        worth = _worth(mutants, some, known, processes)
+        plan = [(each, worth.get(each.name, brief)) for each in (*controls, *mutants)]
+        playing = _Playing(plan, known, every=every, until=time.monotonic() + seconds)
+        outcomes = gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
+        doubts = frozenset[str]() if playing.left else doubtful(outcomes, controls, due)
+        if doubts:
+            few = [(mutant, [case for case in cases if case.id in doubts]) for mutant, cases in plan]
+            again = _Playing(few, known, every=True, until=inf)
+            found = gathered(few, again.attempts(threads, processes, _FEW_AT_ONCE, done))
+            outcomes = tuple(map(_corrected, outcomes, found))
     noise: dict[str, frozenset[str]] = {case.id: frozenset() for case in (SANITY, *some)}
     for outcome in outcomes:
         if outcome.mutant in controls:
@@ -130,6 +124,27 @@ def whole(
         playing.idle,
         playing.left,
     )
+
+
+def own(plan: Plan, known: Learning, jobs: int, done: Progress) -> tuple[Outcome, ...]:
+    """Put each mutant through the cases of the plan, and the probe, as :func:`whole` does: most of them as forks."""
+    with _pools(jobs) as (threads, processes):
+        playing = _Playing(plan, known, every=True, until=inf)
+        return gathered(plan, playing.attempts(threads, processes, 2 * jobs, done))
+
+
+@contextmanager
+def _pools(jobs: int) -> Iterator[tuple[Executor, Executor]]:
+    """Threads for what waits, processes for what computes; whatever ends this ends them."""
+    with (
+        ThreadPoolExecutor(_LONG_AT_ONCE) as threads,
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _prepare) as processes,
+    ):
+        try:
+            yield threads, processes
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            processes.shutdown(wait=False, cancel_futures=True)
 
 
 def doubtful(outcomes: Iterable[Outcome], controls: Sequence[Mutant], due: Collection[str]) -> frozenset[str]:

@@ -117,6 +117,7 @@ class Fake:
         monkeypatch.setattr(play, "play", _play_nothing)
         monkeypatch.setattr(judge, "judge", self.judge)
         monkeypatch.setattr(command, "unmutated", lambda some, jobs, known: ())
+        monkeypatch.setattr(command, "own", campaign.run)
         monkeypatch.setattr(campaign, "settled", lambda case, target: None)
 
     def judge(self, played: Any, case: Case, capabilities: Any) -> list[Any]:

@@ -17,7 +17,7 @@ def always(v: View) -> bool:
 
 
 def never(v: View) -> bool:
-    """What a frame can only break: where there is one, all is lost already."""
+    """A frame can break it; one that does not shows nothing."""
     return False
 
 
@@ -69,15 +69,15 @@ def few(v: View) -> bool:
     return len(entries_of(v.data)) <= (limit if isinstance(limit, int) else 100)
 
 
-def attached(v: View, entry: Data) -> bool:
-    """An entry is the attached session."""
-    return bool(entry["session_id"] == v.ledger.session)
+def attached(v: View) -> list[Data]:
+    """The attached session, where it is among the entries."""
+    return [entry for entry in v.data["sessions"] if entry["session_id"] == v.ledger.session]
 
 
 def verified(v: View, entry: Data) -> bool:
     """Notice and eligibility go together; the attached session is available all the same (BASE-OP-132)."""
-    told = bool(entry["notices"])
-    return {"available": not told or attached(v, entry), "cwd_unverified": told}.get(entry["eligibility"], True)
+    told, ours = bool(entry["notices"]), entry["session_id"] == v.ledger.session
+    return {"available": not told or ours, "cwd_unverified": told}.get(entry["eligibility"], True)
 
 
 def decided(card: Data) -> bool:
@@ -172,7 +172,7 @@ def continues(v: View) -> bool:
     return v.asked.continues
 
 
-def chosen(v: View, support: str) -> bool:
+def chosen(support: str, v: View) -> bool:
     """There is a selection, of a model with such controls."""
     told = v.data.get("selection")
     return told is not None and told["effort_support"] == support

@@ -33,6 +33,11 @@ class Rule(NamedTuple):
     shows: Callable[[View], bool] = p.always
 
 
+def _where(on: str, by: str, fault: str, applies: Callable[[View], bool], holds: Callable[[View], bool]) -> Rule:
+    """A rule about those of these frames to which it applies; the others neither break nor show it."""
+    return Rule(on, by, fault, lambda v: not applies(v) or holds(v), applies)
+
+
 SELECTS: Final = frozenset({"selection.set"})
 _LISTS: Final = "result/session.list result/session.discover"
 _CATALOGS: Final = "result/model.catalog result/model.catalog.status"
@@ -44,18 +49,17 @@ RULES: Final = (
          lambda v: (v.data["protocol"], v.data["version"]) == ("magi-code.local-agent", 1)),
     Rule("frame", "ENV-33", "instance_id is not that of the frames before",
          lambda v: v.data["instance_id"] == (v.ledger.instance or v.data["instance_id"])),
-    Rule("frame", "ENV-28", "the first seq is not 1", lambda v: v.ledger.seq > 0 or v.data["seq"] == 1,
-         lambda v: v.ledger.seq == 0),
+    _where("frame", "ENV-28", "the first seq is not 1", lambda v: v.ledger.seq == 0, lambda v: v.data["seq"] == 1),
     Rule("frame", "ENV-29", "seq does not increase", lambda v: v.data["seq"] > v.ledger.seq,
          lambda v: v.ledger.seq > 0),
-    Rule("frame", "ENV-30", "answers and events are counted apart",
-         lambda v: not p.other_kind(v) or v.data["seq"] > v.ledger.seq, p.other_kind),
+    _where("frame", "ENV-30", "answers and events are counted apart", p.other_kind,
+           lambda v: v.data["seq"] > v.ledger.seq),
     # initialize and status
     Rule("result/initialize", "NEG-02", "capabilities absent", lambda v: v.ledger.claimed <= {*v.data["capabilities"]}),
-    Rule("result/initialize", "NEG-03", "capabilities hold others than the sixteen",
-         lambda v: bool(v.negotiated - SIXTEEN) or standing.listed(v), lambda v: not v.negotiated - SIXTEEN),
-    Rule("result/initialize", "TC-21", "capabilities are not the sixteen and what was negotiated",
-         lambda v: "tool.cards" not in v.negotiated or standing.listed(v)),
+    _where("result/initialize", "NEG-03", "capabilities hold others than the sixteen",
+           lambda v: not v.negotiated - SIXTEEN, standing.listed),
+    _where("result/initialize", "TC-21", "capabilities are not the sixteen and what was negotiated",
+           p.negotiated("tool.cards"), standing.listed),
     Rule("result/initialize", "CT-21", "client.tools is not where it was negotiated, or where it was not",
          lambda v: ("client.tools" in v.data["capabilities"]) == ("client.tools" in v.negotiated)),
     Rule("result/initialize", "NEG-28", "limits lack a bound of discovery or give it another value",
@@ -64,8 +68,8 @@ RULES: Final = (
          lambda v: p.limited(v, "catalog_")),
     Rule("result/initialize", "NEG-30", "limits lack selection_append_bytes or give it another value",
          lambda v: p.limited(v, "selection_")),
-    Rule("result/initialize", "TC-22", "limits are others than on a base connection",
-         lambda v: "tool.cards" not in v.negotiated or p.limited(v, "")),
+    _where("result/initialize", "TC-22", "limits are others than on a base connection",
+           p.negotiated("tool.cards"), lambda v: p.limited(v, "")),
     *(Rule("result/initialize", clause, f"the descriptor of {name} is not where it was negotiated, or where it was not",
            standing.extended(name)) for name, clause in standing.NEGOTIATED.items()),
     *(Rule("result/initialize", clause, f"the descriptor of {name} has not its values",
@@ -74,40 +78,37 @@ RULES: Final = (
     Rule("result/initialize", "CT-27", "client_tools names them in another order", standing.registered_in_order),
     *(Rule("result/initialize", clause, f"the descriptor has not the {key} of client_tools",
            partial(standing.registered_alike, key)) for clause, key in (("CT-25", "tools"), ("CT-26", "limits"))),
-    *(Rule("result/status", clause, fault, partial(holds, at), partial(standing.phase, at))
+    *(_where("result/status", clause, fault, partial(standing.phase, at), holds)
       for fault, holds in (("state is not that of the connection", standing.state),
                            ("readiness does not fit the state", standing.readiness))
       for at, clause in standing.PHASES.items()),
-    Rule("result/status", "STATUS-14", "there is no run, and one is told",
-         lambda v: v.world["run"] in ACTIVE or standing.running(v), lambda v: v.world["run"] not in ACTIVE),
-    Rule("result/status", "STATUS-15", "there is a run, and not it is told",
-         lambda v: v.world["run"] not in ACTIVE or standing.running(v), lambda v: v.world["run"] in ACTIVE),
+    _where("result/status", "STATUS-14", "there is no run, and one is told",
+           lambda v: v.world["run"] not in ACTIVE, standing.running),
+    _where("result/status", "STATUS-15", "there is a run, and not it is told",
+           lambda v: v.world["run"] in ACTIVE, standing.running),
     Rule("result/status", "STATUS-16", "session_id is not that of the last completed attachment", standing.attached),
-    Rule("result/status", "STATUS-05", "a selection is told while startup is pending",
-         lambda v: v.data["state"] != "starting" or not any(v.data[k] for k in ("provider", "model", "context_id")),
-         lambda v: v.data["state"] == "starting"),
-    Rule("result/status", "STATUS-11", "context_id is missing",
-         lambda v: not standing.ready(v) or v.data["context_id"] is not None, standing.ready),
+    _where("result/status", "STATUS-05", "a selection is told while startup is pending",
+           lambda v: v.data["state"] == "starting",
+           lambda v: not any(v.data[k] for k in ("provider", "model", "context_id"))),
+    _where("result/status", "STATUS-11", "context_id is missing", standing.ready,
+           lambda v: v.data["context_id"] is not None),
     Rule("result/status", "ENV-36", "context_id changed",
          lambda v: v.data["context_id"] in (None, v.ledger.context or v.data["context_id"]),
          lambda v: bool(v.ledger.context) and v.data["context_id"] is not None),
-    Rule("result/status", "SEL-02", "there is a selection, although it is not ready",
-         lambda v: standing.ready(v) or v.data.get("selection") is None, lambda v: not standing.ready(v)),
-    Rule("result/status", "SEL-03", "there is no selection, although it is ready",
-         lambda v: not standing.ready(v) or v.data.get("selection", {}) is not None,
-         lambda v: standing.ready(v) and "selection" in v.data),
+    _where("result/status", "SEL-02", "there is a selection, although it is not ready",
+           lambda v: not standing.ready(v), lambda v: v.data.get("selection") is None),
+    _where("result/status", "SEL-03", "there is no selection, although it is ready",
+           lambda v: standing.ready(v) and "selection" in v.data, lambda v: v.data["selection"] is not None),
     Rule("result/status", "SEL-21", "the selection revision is one from before an attachment",
          partial(standing.renewed, by=ATTACHES), partial(standing.replaced, by=ATTACHES)),
     Rule("result/status", "SEL-22", "the selection revision is one from before another selection",
          partial(standing.renewed, by=SELECTS), partial(standing.replaced, by=SELECTS)),
     Rule("result/status", "SEL-24", "the selection revision is another, although nothing was to change it",
          standing.steady, standing.kept),
-    Rule("result/status result/selection.set", "SEL-13", "no effort is in effect, although controls are supported",
-         lambda v: not p.chosen(v, "supported") or standing.effective(v), lambda v: p.chosen(v, "supported")),
-    Rule("result/status result/selection.set", "SEL-14", "an effort is in effect, although controls are unsupported",
-         lambda v: not p.chosen(v, "unsupported") or standing.effective(v), lambda v: p.chosen(v, "unsupported")),
-    Rule("result/status result/selection.set", "SEL-15", "an effort is in effect, although controls are unknown",
-         lambda v: not p.chosen(v, "unknown") or standing.effective(v), lambda v: p.chosen(v, "unknown")),
+    *(_where("result/status result/selection.set", clause, f"{what} is in effect, although controls are {support}",
+             partial(p.chosen, support), standing.effective)
+      for clause, what, support in (("SEL-13", "no effort", "supported"), ("SEL-14", "an effort", "unsupported"),
+                                    ("SEL-15", "an effort", "unknown"))),
     *(Rule(f"result/status result/selection.set {_CATALOGS}", *permitted) for permitted in standing.PERMITTED),
     # sessions and history
     Rule("result/session.create", "HIST-04", "the revision was issued before",
@@ -151,8 +152,8 @@ RULES: Final = (
     Rule("result/history.page", "BOUND-16", "the page is too large", p.within),
     Rule("result/history.page", "BOUND-17", "the page has too many entries", lambda v: len(v.data["entries"]) <= 100),
     # listings and catalogs
-    *(Rule(on, clause, "the page is of another revision",
-           lambda v: not v.asked.continues or v.data["revision"] == v.params["revision"], p.continues)
+    *(_where(on, clause, "the page is of another revision",
+             p.continues, lambda v: v.data["revision"] == v.params["revision"])
       for on, clause in (("result/session.list", "LIST-05"), (_CATALOGS, "CAT-05"),
                          ("result/session.discover", "EXT-OP-08"))),
     *(Rule(on, clause, "complete and next_cursor disagree",
@@ -171,13 +172,10 @@ RULES: Final = (
     Rule(_LISTS, "LIST-29 LIST-30", "eligibility does not fit the notice",
          lambda v: all(p.verified(v, entry) for entry in v.data["sessions"]),
          lambda v: any(entry["notices"] for entry in v.data["sessions"])),
-    Rule(_LISTS, "LIST-33", "a session without a file is listed",
-         lambda v: v.world["attachment"] is not AttachmentState.LAZY
-         or not any(p.attached(v, entry) for entry in v.data["sessions"]),
-         lambda v: v.world["attachment"] is AttachmentState.LAZY),
+    _where(_LISTS, "LIST-33", "a session without a file is listed",
+           lambda v: v.world["attachment"] is AttachmentState.LAZY, lambda v: not p.attached(v)),
     Rule(_LISTS, "LIST-44", "the attached session is told as busy",
-         lambda v: not any(p.attached(v, entry) and entry["eligibility"] == "busy" for entry in v.data["sessions"]),
-         lambda v: any(p.attached(v, entry) for entry in v.data["sessions"])),
+         lambda v: all(entry["eligibility"] != "busy" for entry in p.attached(v)), lambda v: bool(p.attached(v))),
     Rule("result/session.discover", "EXT-OP-04", "progress, recovery and next_cursor disagree",
          lambda v: (v.data["progress"] == "complete", v.data["recovery"] == "none")
          == (v.data["complete"], v.data["complete"])),
@@ -199,15 +197,12 @@ RULES: Final = (
       for clause, relevant in (("EXT-STATUS-25", True), ("EXT-STATUS-26", False))),
     Rule("result/model.refresh", "EXT-REFRESH-15", "another provider was refreshed",
          lambda v: v.data["provider"] == v.params.get("provider")),
-    Rule("result/model.refresh", "EXT-REFRESH-17", "it succeeded, and there is a reason",
-         lambda v: v.data["outcome"] != "refreshed" or v.data["reason"] is None,
-         lambda v: v.data["outcome"] == "refreshed"),
-    Rule("result/model.refresh", "EXT-REFRESH-18", "it did not succeed, and there is no reason",
-         lambda v: v.data["outcome"] == "refreshed" or v.data["reason"] is not None,
-         lambda v: v.data["outcome"] != "refreshed"),
-    Rule("result/model.refresh", "EXT-REFRESH-46", "the scan has failed, and there is a revision",
-         lambda v: v.data["catalog_error"] is None or v.data["catalog_revision"] is None,
-         lambda v: v.data["catalog_error"] is not None),
+    _where("result/model.refresh", "EXT-REFRESH-17", "it succeeded, and there is a reason",
+           lambda v: v.data["outcome"] == "refreshed", lambda v: v.data["reason"] is None),
+    _where("result/model.refresh", "EXT-REFRESH-18", "it did not succeed, and there is no reason",
+           lambda v: v.data["outcome"] != "refreshed", lambda v: v.data["reason"] is not None),
+    _where("result/model.refresh", "EXT-REFRESH-46", "the scan has failed, and there is a revision",
+           lambda v: v.data["catalog_error"] is not None, lambda v: v.data["catalog_revision"] is None),
     Rule("result/model.refresh", "EXT-REFRESH-47", "the scan has failed, and there is no error",
          lambda v: v.data["catalog_error"] is not None or v.data["catalog_revision"] is not None,
          lambda v: v.data["catalog_error"] is not None),
@@ -225,9 +220,9 @@ RULES: Final = (
          lambda v: "history_unavailable" in v.data["notices"]),
     # turns
     Rule("result/turn.start", "TURN-11", "the run id was used before", lambda v: v.data["run_id"] not in v.ledger.runs),
-    *(Rule(on, clause, "session_id or run_id is not that of the run",
-           lambda v: not v.run.known or (v.data["session_id"], v.data["run_id"]) in v.run.known,
-           lambda v: bool(v.run.known)) for on, clause in (("event", "EVT-01"), (_CALLS, "CT-78"))),
+    *(_where(on, clause, "session_id or run_id is not that of the run",
+             lambda v: bool(v.run.known), lambda v: (v.data["session_id"], v.data["run_id"]) in v.run.known)
+      for on, clause in (("event", "EVT-01"), (_CALLS, "CT-78"))),
     Rule("event/message.delta", "EVT-17", "the part number does not increase",
          lambda v: v.data["part"] > v.segment.delta, lambda v: v.segment.delta >= 0),
     Rule("event/message.reconcile", "EVT-23 EVT-25", "the parts are not contiguous from 0",
@@ -260,21 +255,18 @@ RULES: Final = (
     Rule("event/tool.card", "TC-77 TC-157", "origin is not live", lambda v: v.card["origin"] == "live"),
     Rule("event/tool.card", "TC-59", "outcome does not fit the state",
          lambda v: (v.card["outcome"] is None) == (v.card["state"] == "running")),
-    Rule("event/tool.card", "TC-53", "a root has a parent",
-         lambda v: v.card["parent_state"] != "root" or v.card["parent_activity_id"] is None,
-         lambda v: v.card["parent_state"] == "root"),
-    Rule("event/tool.card", "TC-54", "an available parent is not named",
-         lambda v: v.card["parent_state"] != "available" or v.card["parent_activity_id"] is not None,
-         lambda v: v.card["parent_state"] == "available"),
+    _where("event/tool.card", "TC-53", "a root has a parent",
+           lambda v: v.card["parent_state"] == "root", lambda v: v.card["parent_activity_id"] is None),
+    _where("event/tool.card", "TC-54", "an available parent is not named",
+           lambda v: v.card["parent_state"] == "available", lambda v: v.card["parent_activity_id"] is not None),
     Rule("event/tool.card", "TC-85", "the reason does not fit the availability",
          lambda v: (v.card["detail"]["reason"] is None) == (v.card["detail"]["availability"] in ("complete", "none"))),
     Rule("event/tool.card", "TC-75 TC-170", "the revision does not begin at 0 or does not grow",
          lambda v: v.card["revision"] > v.shown["revision"] if v.shown else v.card["revision"] == 0),
     Rule("event/tool.card", "TC-176", "a finished card changed its changes or its decision", p.kept,
          lambda v: v.shown is not None and v.shown["state"] != "running" and v.card["state"] != "running"),
-    Rule("event/tool.card", "TC-99", "a known decision is no longer reported",
-         lambda v: v.shown is None or p.decided(v.card) or not p.decided(v.shown),
-         lambda v: v.shown is not None and p.decided(v.shown)),
+    _where("event/tool.card", "TC-99", "a known decision is no longer reported",
+           lambda v: v.shown is not None and p.decided(v.shown), lambda v: p.decided(v.card)),
     Rule("event/tool.card", "TC-104", "it has more than 16 blocks", lambda v: len(v.card["blocks"]) <= 16),
     Rule("event/tool.card", "TC-132", "there are two omissions of one subject",
          lambda v: len({each["subject"] for each in v.card["omissions"]}) == len(v.card["omissions"])),
@@ -303,21 +295,16 @@ _BY_KIND: Final[Mapping[str, tuple[Rule, ...]]] = {
 }
 
 
-def about(kind: str) -> tuple[Rule, ...]:
-    """The rules about a kind of frame."""
-    return _BY_KIND.get(kind, ())
-
-
 def violations(kind: str, view: View) -> Iterator[Fault]:
     """The rules of a kind of frame that do not hold. The status inside an ``initialize`` result is a status, too."""
-    yield from (Fault(rule.fault, tuple(rule.by.split())) for rule in about(kind) if not rule.holds(view))
+    yield from (Fault(rule.fault, tuple(rule.by.split())) for rule in _BY_KIND.get(kind, ()) if not rule.holds(view))
     if kind == "result/initialize":
         yield from violations("result/status", replace(view, data=view.data["status"]))
 
 
 def shown(kind: str, view: View) -> Iterator[str]:
     """The clauses of the rules of which this frame shows something."""
-    for rule in about(kind):
+    for rule in _BY_KIND.get(kind, ()):
         if rule.shows(view):
             yield from rule.by.split()
     if kind == "result/initialize":

@@ -98,11 +98,9 @@ def phase(at: str, v: View) -> bool:
     return at == ("failed" if connection is ConnectionState.FAILED else "ready")
 
 
-def state(at: str, v: View) -> bool:
+def state(v: View) -> bool:
     """That of the connection; startup may be over before it is answered (ENV-25, BASE-OP-84)."""
     told, connection = v.data["state"], v.world["connection"]
-    if not phase(at, v):
-        return True
     if connection is ConnectionState.STARTING:
         return told == "idle" or (told in ("starting", "failed") and not v.ledger.ready)
     if connection is ConnectionState.FAILED:
@@ -124,11 +122,9 @@ def _may_bring(asked: Asked, session: str, ledger: Ledger) -> bool:
     return session == asked.name("session_id") if asked.method == "session.open" else session not in ledger.durable
 
 
-def readiness(at: str, v: View) -> bool:
+def readiness(v: View) -> bool:
     """It fits the state, and the code with which startup failed."""
     told, given = v.data["state"], v.data["readiness"]
-    if not phase(at, v):
-        return True
     if told == "failed":
         return given in ({v.ledger.failed} if v.ledger.failed else STARTUP_CODES)
     return bool(given == ("initializing" if told == "starting" else "ready"))

@@ -1,9 +1,9 @@
 """Runs mutants: their own cases each, or all cases, with a sanity probe that tells a fault from a wreck.
 
 A mutant is *killed* when the probe holds on it and every check that it names is red, and not because it died on the
-way: whose fault that is, is listed. Time limits are shorter than those
-for a stranger: the host and the backend are known, and a mutant that is silent is to be found out, not waited for. The
-backend without a fault goes through the same cases by the suite's own rules, and has to pass.
+way: whose fault that is, is listed. Time limits are shorter than those for a stranger: the host and the backend are
+known, and a mutant that is silent is to be found out, not waited for. The backend without a fault goes through the same
+cases by the suite's own rules, and has to pass.
 """
 
 import sys
@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import Final
 
 from localagent.conformance import cases, judge, play, processes, stimuli
+from localagent.conformance.doubts import FAILED
 from localagent.conformance.model import (
     Blame,
     Calibration,
@@ -30,7 +31,6 @@ from localagent.conformance.suite import Event, Probed, Suite, probe, settled
 
 from .mutant import PROGRAM, Mutant, zoo
 
-RED: Final = frozenset({Verdict.VIOLATED, Verdict.DEVIATION})
 DEAD: Final = frozenset({Blame.CRASHED, Blame.NEVER_STARTED})
 """What a mutant is blamed for that dies on the way: its checks have seen that, and not its fault."""
 _UNRUN: Final = frozenset({Verdict.NOT_CLAIMED, Verdict.NOT_EXERCISED})
@@ -96,14 +96,12 @@ class Outcome:
     @property
     def missed(self) -> tuple[str, ...]:
         """Checks that it names and that are not red, or only because it died, which is not its fault."""
-        mortal = self.mutant.name in dying()
-        seen = {
-            f"{case}: {check}"
-            for case, red in self.red.items()
-            for check in red
-            if mortal or check not in self.dead.get(case, ())
-        }
-        return tuple(each for each in self.expected if f"{case_of(each)}: {_check(each)}" not in seen)
+        excused = {} if self.mutant.name in dying() else self.dead
+
+        def seen(case: str, check: str) -> bool:
+            return check in self.red.get(case, ()) and check not in excused.get(case, ())
+
+        return tuple(each for each in self.expected if not seen(case_of(each), _check(each)))
 
     @property
     def killed(self) -> bool:
@@ -220,9 +218,7 @@ def gathered(plan: Plan, attempts: Iterable[Attempt]) -> tuple[Outcome, ...]:
     for each in attempts:
         if each.case == SANITY.id:
             sane[each.mutant] = each.held
-        red[each.mutant][each.case] = each.red
-        if each.dead:
-            dead[each.mutant][each.case] = each.dead
+        red[each.mutant][each.case], dead[each.mutant][each.case] = each.red, each.dead
         if each.ran:
             ran[each.mutant].add(each.case)
     return tuple(
@@ -254,10 +250,10 @@ def attempt(
     return Attempt(
         mutant.name,
         case.id,
-        red=tuple(each.check for each in results if each.verdict in RED),
+        red=tuple(each.check for each in results if each.verdict in FAILED),
         ran=any(each.verdict not in _UNRUN for each in results),
         held=all(each.verdict is Verdict.HELD for each in results if each.check in own),
-        dead=tuple(each.check for each in results if each.verdict in RED and each.blame in DEAD),
+        dead=tuple(each.check for each in results if each.verdict in FAILED and each.blame in DEAD),
     )
 
 

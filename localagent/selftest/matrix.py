@@ -161,8 +161,8 @@ def doubtful(outcomes: Iterable[Outcome], controls: Sequence[Mutant], due: Colle
 
 def _corrected(first: Outcome, again: Outcome) -> Outcome:
     """What became of a mutant, with what it has come to in the cases that were played once more."""
-    dead = {case: red for case, red in first.dead.items() if case not in again.red} | dict(again.dead)
-    return replace(first, red={**first.red, **again.red}, ran=first.ran | again.ran, sane=again.sane, dead=dead)
+    red, dead = {**first.red, **again.red}, {**first.dead, **again.dead}
+    return replace(first, red=red, ran=first.ran | again.ran, sane=again.sane, dead=dead)
 
 
 def _without(outcome: Outcome, noise: Mapping[str, frozenset[str]]) -> Outcome:
